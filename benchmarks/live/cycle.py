@@ -118,8 +118,8 @@ class Contestant(Service):
 
 def compare(
     pythons: Sequence[str], algorithm: str, data: bool, rounds: int, cycles: int
-) -> list[Contestant]:
-    """Return the contestants with their rounds, those of the first version first."""
+) -> list[list[Round]]:
+    """Start the versions and return the rounds of each."""
     contestants = [Contestant(python, algorithm, data) for python in pythons]
     with on_cores(ONE_CORE), ExitStack() as stack:
         for each in contestants:
@@ -131,7 +131,7 @@ def compare(
         for _ in range(rounds):
             for each in contestants:
                 each.rounds.append(each.measure(cycles))
-    return contestants
+    return [each.rounds for each in contestants]
 
 
 def main() -> None:
@@ -139,20 +139,25 @@ def main() -> None:
     parser.add_argument("--against", metavar="PYTHON", help="interpreter with another version")
     parser.add_argument("--algorithm", action="append", help='default: "central" and "default"')
     parser.add_argument("--data", action="store_true", help="nodes with data folders")
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--cycles", type=int, default=1_000, help="in each round")
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=20, help="after each start")
+    parser.add_argument("--cycles", type=int, default=500, help="in each round")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     pythons = [sys.executable, *([given.against] if given.against else [])]
     found = []
     for algorithm in given.algorithm or ["central", "default"]:
-        contestants = compare(pythons, algorithm, given.data, given.rounds, given.cycles)
-        totals = [[each.total for each in contestant.rounds] for contestant in contestants]
+        found_rounds: list[list[Round]] = [[] for _ in pythons]
+        for _ in range(given.starts):
+            started = compare(pythons, algorithm, given.data, given.rounds, given.cycles)
+            for known, more in zip(found_rounds, started, strict=True):
+                known += more
+        totals = [[each.total for each in rounds] for rounds in found_rounds]
         row = {
             "algorithm": algorithm + (", data folders" if given.data else ""),
             "us": [round(median(each), 1) for each in totals],
-            "client_us": [round(median(r.client for r in c.rounds), 1) for c in contestants],
-            "nodes_us": [round(median(r.nodes for r in c.rounds), 1) for c in contestants],
+            "client_us": [round(median(r.client for r in rounds), 1) for rounds in found_rounds],
+            "nodes_us": [round(median(r.nodes for r in rounds), 1) for rounds in found_rounds],
             "ratio": round(
                 median(new / old for new, old in zip(totals[0], totals[-1], strict=True)), 3
             ),

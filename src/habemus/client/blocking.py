@@ -32,7 +32,7 @@ from habemus.client.lease import KeptLease, Lease, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.client.session import own_label
-from habemus.client.tracing import spans_of
+from habemus.client.tracing import TRACE, spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LOCKS,
@@ -367,7 +367,7 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         names_holder: bool = True,
     ) -> Lease:
-        spans = spans_of(request)
+        spans = spans_of(request) if TRACE in sys.modules else None
         if spans is None:
             lease = self._backend.acquire(request, timeout, names_holder)
         else:

@@ -96,7 +96,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
-        self._is_lost_now()
+        self._look()
         if self._why:
             raise LockLost(f"lock {self.name!r} is not held any more: {self._why}")
 
@@ -119,11 +119,15 @@ class Lease:
             with suppress(ValueError):
                 self._listeners.remove(listener)
 
+    def _look(self) -> None:
+        """Look at the connection and the clock; lose the lease if the lock is lost."""
+        self._session.look(self)
+        if self._state.until_us is not None and self._has_expired():
+            self._lose(EXPIRED)
+
     def _is_lost_now(self) -> bool:
         """Look at the connection and the clock, and return whether the lock is lost."""
-        self._session.look(self)
-        if not self._why and self._state.until_us is not None and self._has_expired():
-            self._lose(EXPIRED)
+        self._look()
         return bool(self._why) and self._why != RELEASED
 
     def _lose(self, why: str) -> None:

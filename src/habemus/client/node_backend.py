@@ -136,12 +136,15 @@ class NodeBackend:
         names_holder: bool = True,
     ) -> Lease:
         """Wait until one of the locks is granted; ask another node if one ends or hangs."""
+        session = self._session
+        if timeout is None and session is not None and session.is_open:
+            lease = self._acquire_at(session, request)  # as most are; nothing has failed yet
+            if lease is not None:
+                return lease
         attempts = Attempts(timeout, request, names_holder)
         while True:
             try:
-                session = self._session
-                if session is None or not session.is_open:
-                    session = self.connected(attempts.left())
+                session = self.connected(attempts.left())
             except Unreachable as reason:
                 attempts.failed(reason, is_known=self._left.is_known)
             else:
@@ -151,10 +154,13 @@ class NodeBackend:
             sleep(attempts.pause())
 
     def _acquire_at(
-        self, session: NodeSession, request: AcquireRequest, attempts: Attempts
+        self, session: NodeSession, request: AcquireRequest, attempts: Attempts | None = None
     ) -> Lease | None:
-        """Ask one node; return None if another node has to be asked."""
-        left = attempts.left()
+        """Ask one node; return None if another node has to be asked.
+
+        attempts: None for the first one of a request that has no timeout.
+        """
+        left = None if attempts is None else attempts.left()
         id, sent = session.request(request, left)
         try:
             connection = session.connection()
@@ -172,7 +178,9 @@ class NodeBackend:
             connection.close()
             session.end_waiting(id)
             session.protocol.forget(id)
-            if isinstance(reason, TimeoutError):
+            # With a number it is from the system: nothing of the node reaches this machine.
+            is_late = isinstance(reason, TimeoutError) and reason.errno is None
+            if attempts is not None and is_late:
                 why = f"node {session.node} does not answer"
                 attempts.failed(why)
                 session.leave(why)
@@ -188,13 +196,13 @@ class NodeBackend:
             connection.close()
             session.end_waiting(id)
             session.protocol.forget(id)
-        elif answer.word == "timeout":
+        elif attempts is not None and answer.word == "timeout":
             news = self._ask_holder(session, connection, request) if attempts.names_holder else None
             session.put_back(connection)
             raise attempts.timed_out(news)
         else:
             session.put_back(connection)
-        attempts.refused(answer.word, answer.why)
+        (attempts or Attempts(None)).refused(answer.word, answer.why)
         session.leave(answer.why)
         return None
 
@@ -217,7 +225,8 @@ class NodeBackend:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
-        if not lease._is_lost_now() and lease._end():
+        lease._look()
+        if lease._end():
             session: Any = lease._session  # read after its end: see `NodeSession.drop`
             session.send_release(lease, to)
 

@@ -184,13 +184,22 @@ _scan = _scanner()
 
 def decode(line: bytes, source: object) -> list[Any]:
     """Return the line of a node; `ProtocolError` if no node would send it."""
-    read: Any = None
+    try:
+        text = line.decode()
+        read, end = _scan(text, 0)
+        if end == len(text) and tuple(map(type, read)) in _FLAT_SHAPES[read[0]]:
+            return read  # type: ignore[no-any-return]  # as most lines are
+    except Exception:  # the scanner raises classes of `json`, which may not be imported
+        pass
+    return _decode_other(line, source)
+
+
+def _decode_other(line: bytes, source: object) -> list[Any]:
+    """Return a line with nested values, or of another version; `ProtocolError` if it is none."""
     try:
         read = _read_json(line.decode())
-        if tuple(map(type, read)) in _FLAT_SHAPES[read[0]]:
-            return read  # type: ignore[no-any-return]  # as most lines are
-    except (LookupError, TypeError, ValueError, RecursionError):
-        pass
+    except (ValueError, RecursionError):
+        read = None
     if not _is_well_formed(read) and not _is_well_formed(read := _known_fields(read)):
         raise ProtocolError(f"{source} sends what no node would send: {line[:60]!r}")
     found: list[Any] = read
@@ -203,7 +212,7 @@ def _read_json(text: str) -> Any:
         found, end = _scan(text, 0)
         if end == len(text):
             return found
-    except Exception:  # the scanner raises classes of `json`, which may not be imported
+    except Exception:  # as above
         pass
     import json
 

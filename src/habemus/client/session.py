@@ -236,18 +236,22 @@ class NodeSession:
         once.  `connection` is that of a blocking client, on which the lease is released later.
         """
         now_us = boottime.nanoseconds() // 1_000
-        lease = None
+        state = lease = None
         try:
             if line[0] == "granted":
                 state = self.protocol.receive_grant(line, now_us)
-                if state is not None:
-                    lease = self._hold(state, connection, now_us)
+            if state is not None:
+                lease = self._leases[state.id] = Lease(self, state)
+                if connection is not None:
+                    self._connections[state.id] = connection
         finally:
             # Not before the lease is held: the keeper closes a session that has neither.
             is_left = self._waiting.pop(line[1], None) is None and connection is not None
-        if lease is not None:
-            if is_left:
-                lease._lose(self.leaving)
+        if state is not None and lease is not None:
+            if is_left or self.over:
+                lease._lose(self.over or self.leaving)
+            elif state.until_us is not None:
+                self._check_time(lease, state.until_us - now_us)
             return lease
         for event in self.protocol.receive(line, now_us):
             if isinstance(event, RequestRefused):
@@ -273,19 +277,14 @@ class NodeSession:
             else:
                 self._apply(event)
 
-    def _hold(self, state: LeaseState, connection: NodeConnection | None, now_us: int) -> Lease:
-        lease = self._leases[state.id] = Lease(self, state)
-        if connection is not None:
-            self._connections[state.id] = connection
-        until_us = state.until_us
-        if self.over:
-            lease._lose(self.over)
-        elif until_us is not None:
-            if until_us <= now_us:
-                lease._lose(TOO_LATE)  # this process was suspended while it waited
-            elif until_us - now_us < HASTE_BEATS * self.protocol.beat_us:
-                self._beat_soon()
-        return lease
+    def _check_time(self, lease: Lease, left_us: int) -> None:
+        """Lose a lease that has expired before its grant arrived: this process was suspended while
+        it waited.
+        """
+        if left_us <= 0:
+            lease._lose(TOO_LATE)
+        elif left_us < HASTE_BEATS * self.protocol.beat_us:
+            self._beat_soon()
 
     def _beat_soon(self) -> None:
         """Send a heartbeat for a lease that may expire before the next one is due: its request has

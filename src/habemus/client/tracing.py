@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from habemus.client.protocol import AcquireRequest
 
 
+TRACE = "opentelemetry.trace"
+"""The module that a program imports to use OpenTelemetry."""
+
+
 class LockSpans:
     """The spans of one lock: used by `with` around the request, then `hold` when it is granted."""
 
@@ -57,5 +61,5 @@ class LockSpans:
 
 def spans_of(request: AcquireRequest) -> LockSpans | None:
     """Return the spans of a request; None if the program does not use OpenTelemetry."""
-    trace = sys.modules.get("opentelemetry.trace")
+    trace = sys.modules.get(TRACE)
     return None if trace is None else LockSpans(trace, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.unit.client.conftest import PATIENCE, Answer, FakeNode, grants, line
 import habemus
 from habemus.cli.quick_lock import nearest
 from habemus.client import async_node_backend, node_backend
+from habemus.client.connection import NodeConnection
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.supervise import locked_command
 from habemus.supervise.locked_command import TIMEOUT, CommandExit, LockRequest, acquired
@@ -119,3 +121,19 @@ def test_what_was_waited_for(request_: AcquireRequest, shown: str) -> None:
     assert request_.timed_out(1, news) == f"timed out after 1 s waiting for {shown} {held}"
     assert request_.timed_out(0, news) == f"{shown} is not free {held}"
     assert request_.timed_out(0) == f"timed out after 0 s waiting for {shown}"  # none answers
+
+
+@pytest.mark.parametrize("timeout", [None, PATIENCE], ids=["for ever", "with a timeout"])
+def test_a_machine_that_stops_answering_is_not_a_timeout_of_the_request(
+    fake_node: Start, monkeypatch: pytest.MonkeyPatch, timeout: float | None
+) -> None:
+    """The system ends a connection without signs of life by the same class of error."""
+    ask = NodeConnection.ask
+
+    def vanish(self: NodeConnection, *given: Any) -> list[Any]:
+        monkeypatch.setattr(NodeConnection, "ask", ask)
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    with habemus.connect(fake_node(grants).place) as cluster:
+        monkeypatch.setattr(NodeConnection, "ask", vanish)
+        assert cluster.lock("report", timeout).acquire().token == 7
