@@ -69,6 +69,8 @@ NOTICE_S = 10.0
 """Time in which a node with the wrong memory is refused by the others."""
 TORN_BYTES = 40
 """Most bytes that fit on a disk that is about to be full."""
+STORES_S = 5.0
+"""How long a disk stays full at least, until its node stores something."""
 INSIDE = ("granted", "read", "write", "wrote")
 TAIL_BYTES = 2_000
 JOURNAL = "faults.jsonl"
@@ -420,7 +422,8 @@ class Torture:
         """Limit the disk of a node.  The fault counts only if the node stopped."""
         [node] = self._victims(fault)
         node.may_be_down = True
-        if await node.ends_by_full_disk(self._draw.randrange(TORN_BYTES), fault.lasts + 1):
+        within = max(fault.lasts + 1, STORES_S)
+        if await node.ends_by_full_disk(self._draw.randrange(TORN_BYTES), within):
             number = self._began(fault)
             await self._wait(fault.lasts)
             await self._restart(node)

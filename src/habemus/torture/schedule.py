@@ -179,6 +179,9 @@ def rounds(size: Size, seed: int) -> Iterator[Round]:
         weak = sorted(draw.sample(range(1, size.nodes + 1), draw.randint(1, most)))
         faults = _RoundDraft(size, weak, draw).faults(bag)
         leader = draw.choice(weak) if draw.random() < AT_LEADER else 0
+        # A full disk is met by a write only, and the leader stores each loan.
+        full = (fault.nodes[0] for fault in faults if fault.kind == "disk-full")
+        leader = next(full, leader)
         is_long = draw.random() < LONG_CALMS
         calm_s = draw.uniform(*LONG_CALM_S) + size.aftermath_s if is_long else draw.uniform(*CALM_S)
         yield Round(faults, leader, calm_s)

@@ -169,6 +169,17 @@ def test_the_leader_takes_the_place_of_another_one() -> None:
     assert Round(faults, 2).aimed(None) == Round(faults, 0).aimed(4) == faults
 
 
+def test_a_full_disk_is_that_of_the_leader() -> None:
+    """Other nodes may store nothing, and then nothing happens to them."""
+    found = list(islice(rounds(ALL, 1), 100))
+    full = [each for each in found if any(fault.kind == "disk-full" for fault in each.faults)]
+    assert 5 < len(full) < len(found)
+    for drawn in full:
+        for leader in range(1, ALL.nodes + 1):
+            aimed = drawn.aimed(leader)
+            assert next(each for each in aimed if each.kind == "disk-full").nodes == (leader,)
+
+
 def test_some_rounds_are_aimed_at_the_leader() -> None:
     aimed = [each for each in islice(rounds(ALL, 1), 100) if each.leader]
     assert 0 < len(aimed) < 100
