@@ -83,6 +83,8 @@ def assert_caught(planted: Planted) -> None:
         planted.states,
     ), f"{report.check.command()}: {found}"
     healthy = healthy_report(planted.healthy, planted.check)
+    # What was found over an abstract component only is undecided.
+    assert planted.broken not in healthy.stories, healthy.check.command()
     if healthy.extent.complete:
         assert verdict_of(healthy, planted.broken) is Verdict.HOLDS, healthy.check.command()
     else:
