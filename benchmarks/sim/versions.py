@@ -52,8 +52,8 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("N = 10", "plain", 10, 60),
-    Case("N = 100", "plain", 100, 1),
+    Case("N = 10", "plain", 10, 300),
+    Case("N = 100", "plain", 100, 5),
     Case("N = 10, in-memory trace", "traced", 10, 30),
     Case("N = 10, FIFO, delays drawn", "general", 10, 30),
 )

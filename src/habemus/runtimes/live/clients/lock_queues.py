@@ -1002,8 +1002,11 @@ class LockQueues:
         )
 
     def has_holders(self) -> bool:
-        """Return whether a client holds a lock, here or on its way to another node."""
-        return not self.is_left() or any(map(self._is_moving, self._local_locks.values()))
+        """Return whether a client holds a lock: here, or on its way to this node or another one."""
+        return any(
+            lock.holder is not None or lock.claimed is not None or self._is_moving(lock)
+            for lock in self._local_locks.values()
+        )
 
     def is_left(self) -> bool:
         """Return whether no client holds a lock here."""

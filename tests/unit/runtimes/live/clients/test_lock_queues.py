@@ -548,6 +548,22 @@ def test_a_claim_on_many_locks_is_made_in_slices_and_passes_over_what_it_no_long
     virtual.run(main())
 
 
+def test_a_lock_that_is_claimed_here_has_a_holder() -> None:
+    """Else a node that restarts before the claim is granted would not wait for its lease."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        token = number_of((1, 5))
+        lock_queues.claim(connection, session, 1, "locks", "x", token, token, None, 1, keeps=False)
+        assert node.asked == ["claim"]
+        assert lock_queues.has_holders()
+        node.listener(1, LockLostWithToken((1, 5)))
+        assert not lock_queues.has_holders()
+
+    run(check)
+
+
 def test_a_lock_on_its_way_to_another_node_is_in_use_until_it_is_there() -> None:
     def check(
         lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
