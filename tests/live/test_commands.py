@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +80,8 @@ class Cluster:
             command, cwd=folder, env=self.environment, stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
-        self.told: dict[str, Any] = json.loads(
-            "".join(iter(self.process.stdout.readline, "}\n")) + "}"
-        )
+        lines = list(takewhile(lambda line: line != "}\n", iter(self.process.stdout.readline, "")))
+        self.told: dict[str, Any] = json.loads("".join(lines) + "}")
 
     def socket(self, node: int) -> str:
         return str(self.folder / ".habemus" / f"node-{node}.sock")

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,8 @@ def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
         cwd=tmp_path,
     )
     assert node.stdout is not None
-    said = "".join(iter(node.stdout.readline, "}\n")) + "}"
-    assert json.loads(said)["pid"] == node.pid
+    lines = takewhile(lambda line: line != "}\n", iter(node.stdout.readline, ""))
+    assert json.loads("".join(lines) + "}")["pid"] == node.pid
     node.send_signal(number)
     out, err = node.communicate(timeout=60)
     assert (node.returncode, out) == (0, "")
@@ -248,7 +249,7 @@ def test_what_keeps_a_node_from_starting_is_one_line(tmp_path: Path) -> None:
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
     assert (
         "its 5 bytes begin with no whole batch; if it is lost for good, start the node with"
-        " --replace" in refusal(tmp_path, *node)
+        " `habemus node --replace`" in refusal(tmp_path, *node)
     )
     (memory / "memory").unlink()
     (memory / "memory").mkdir()
