@@ -484,7 +484,7 @@ LONG = [
         2,
         "ME1 FENCE TOKEN",
         "",
-        45_753,
+        45_460,
         43,
         options=(ONE_TWO_ONE,),
         timers=MEMBERS_ONLY,
