@@ -285,12 +285,12 @@ def test_a_loan_for_which_others_wait_goes_back_when_its_borrower_leaves() -> No
 
 @pytest.mark.parametrize("turns", [0, 1, 3])
 def test_a_recalled_loan_serves_a_few_more_applications_of_its_borrower(turns: int) -> None:
-    """Three processes want the lock all the time; a fourth entry in a row would be one too many."""
+    """All three processes want the lock all the time, and have another entry ready."""
     report = execute(
         Setup(LEASED, 3, think="0", requests=12, options=(f"turns={turns}", "block=20"))
     )
     in_a_row = [len(list(each)) for _, each in groupby(tokens(report), key=itemgetter(0))]
-    # while others wait: the first grant and the last ones are those of a process without others
+    # without the first one, and the last ones, who find no others that wait
     assert set(in_a_row[1:-3]) == {1 + turns}
     counts = [count for _, (_, count) in tokens(report)]
     assert counts == sorted(set(counts)), "each entry has a token of its own"

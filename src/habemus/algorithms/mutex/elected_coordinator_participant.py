@@ -350,7 +350,7 @@ class Participant(Mutex):
 
     @request
     def line_up(self) -> None:
-        """Wait for the application inside to leave.  The one that waits acquires next."""
+        """Note that another application waits here, and acquires when the one inside has left."""
         self.lined_up = self.state == HELD
 
     @upon(Recall)
