@@ -140,14 +140,17 @@ class Visits:
         self, process: ProcessId, indication: Granted | Resumed, hold: Span, drive: Drive
     ) -> None:
         token = getattr(indication, "token", None)  # only some locks give one
-        if isinstance(indication, Resumed):
-            self.guests.add(process)
         if token is None:
             drive.ask(process, "release", after=hold)
         else:
             self._tokens[process] = token
             self._holds[process] = hold
             drive.ask(process, "write", *token, after=0)
+
+    def resume(self, process: ProcessId, indication: Resumed, hold: Span, drive: Drive) -> None:
+        """Begin the stay of a guest."""
+        self.guests.add(process)
+        self.begin(process, indication, hold, drive)
 
     def wrote(self, process: ProcessId, drive: Drive) -> None:
         if process in self._holds and self._moved.get(self._tokens[process], 0) < self.moves:
@@ -168,6 +171,8 @@ class Visits:
 
     def end(self, process: ProcessId) -> bool:
         """End a stay; return whether it was that of a guest."""
+        if not self._tokens and not self.guests:  # mostly so where locks give no tokens
+            return False
         self._tokens.pop(process, None)
         self._holds.pop(process, None)
         is_guest = process in self.guests
@@ -215,19 +220,21 @@ class Clients:
     def asked(self, process: ProcessId, request: str, drive: Drive) -> None:
         if request == "acquire":
             self._thinking.discard(process)
+        elif request in ("release", "move"):
+            visits = self._visits
+            is_guest = visits.end(process) if request == "release" else visits.move(process)
+            if not is_guest and not self._next(process, drive):
+                self._busy.discard(process)
         elif request == "write":
             self._visits.wrote(process, drive)
         elif request == "line_up":
             drive.ask(process, "release", after=0)
-        elif request in ("release", "move"):
-            visits = self._visits
-            is_guest = (visits.end if request == "release" else visits.move)(process)
-            if not is_guest and not self._next(process, drive):
-                self._busy.discard(process)
 
     def indicated(self, process: ProcessId, indication: Indication, drive: Drive) -> None:
-        if isinstance(indication, Granted | Resumed):
+        if isinstance(indication, Granted):
             self._visits.begin(process, indication, self.hold, drive)
+        elif isinstance(indication, Resumed):
+            self._visits.resume(process, indication, self.hold, drive)
 
     def crashed(self, process: ProcessId) -> None:
         self._busy.discard(process)
@@ -335,7 +342,7 @@ class Script:
         if isinstance(indication, Granted) and process in self._now:
             self._visits.begin(process, indication, self._now[process].hold, drive)
         elif isinstance(indication, Resumed):
-            self._visits.begin(process, indication, 1_000, drive)
+            self._visits.resume(process, indication, 1_000, drive)
 
     def crashed(self, process: ProcessId) -> None:
         self._visits.end(process)

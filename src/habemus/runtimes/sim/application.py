@@ -26,7 +26,7 @@ class Stop(NamedTuple):
 class Application:
     """The workload of a run, or none, and what it may do: a `habemus.core.application.Drive`."""
 
-    __slots__ = ("_calendar", "_grace", "_is_begun", "_is_stopping", "lives", "workload")
+    __slots__ = ("_calendar", "_grace", "_is_begun", "is_stopping", "lives", "workload")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Application:
         self._calendar = calendar
         self._grace = 10 * max(network.delay.longest, 1)  # lets the last messages arrive
         self._is_begun = False
-        self._is_stopping = False
+        self.is_stopping = False
 
     @property
     def now(self) -> int:
@@ -65,13 +65,6 @@ class Application:
             self._is_begun = True
             self.stop_if_done()
 
-    def asked(self, process: ProcessId, request: str) -> None:
-        workload = self.workload
-        if workload is not None:
-            workload.asked(process, request, self)
-            if not self._is_stopping and workload.is_done():
-                self._schedule_stop()
-
     def crashed(self, process: ProcessId) -> None:
         self.lives[process] += 1
         if self.workload is not None:
@@ -85,25 +78,25 @@ class Application:
 
     def stop_if_done(self) -> None:
         workload = self.workload
-        if self._is_begun and not self._is_stopping and workload is not None and workload.is_done():
-            self._schedule_stop()
+        if self._is_begun and not self.is_stopping and workload is not None and workload.is_done():
+            self.schedule_stop()
 
-    def _schedule_stop(self) -> None:
-        self._is_stopping = True
+    def schedule_stop(self) -> None:
+        self.is_stopping = True
         self._calendar.schedule(self._grace, Stop("done"))
 
     def keeps_going(self, *, recoveries_are_due: bool) -> bool:
         """Whether the run continues: a process has recovered and asks again, or will."""
         if self.workload is None or (self.workload.is_done() and not recoveries_are_due):
             return False
-        self._is_stopping = False
+        self.is_stopping = False
         return True
 
     def continue_after_stop(self) -> None:
         """Let the run go on after its end, for as long as the last messages may take."""
-        self._is_stopping = False
+        self.is_stopping = False
         self.stop_if_done()
 
     def reset(self) -> None:
-        self._is_begun = self._is_stopping = False
-        self.lives = dict.fromkeys(self.lives, 0)
+        self._is_begun = self.is_stopping = False
+        self.lives.update(dict.fromkeys(self.lives, 0))

@@ -30,14 +30,23 @@ For the address CONTROL, the sender is a sequence number and the message is a co
 class Calendar:
     """The pending events and the current time."""
 
-    __slots__ = ("bits", "buckets", "instants", "now", "sequence")
+    __slots__ = ("bits", "buckets", "instants", "now", "outgoing", "sequence")
 
     def __init__(self, bits: Callable[[int], int]) -> None:
         self.bits = bits
         self.buckets: defaultdict[int, list[Queued]] = defaultdict(list)
         self.instants: list[int] = []  # heap of the keys of `buckets`
         self.now = 0
+        self.outgoing: list[Queued] | None = None
+        """Events of the instant at which what is sent now arrives, if all messages take equally
+        long: looked up once per instant, None before that.
+        """
         self.sequence = 0
+
+    def move_to(self, moment: int) -> None:
+        """Set the current time.  The loop of a run repeats these lines, to save a call."""
+        self.now = moment
+        self.outgoing = None
 
     def enter(self, arrival: int, event: Queued) -> None:
         """Add an event.  The senders of messages repeat these lines, to save a call per message."""
@@ -48,14 +57,14 @@ class Calendar:
 
     def schedule(self, after: int, control: Any) -> int:
         """Add a control event and return its sequence number."""
-        self.sequence += 1
+        self.sequence = number = self.sequence + 1
         # At least one instant later: no event is ever added to the instant being processed.
         arrival = self.now + (after if after > 0 else 1)
         events = self.buckets[arrival]
         if not events:
             heappush(self.instants, arrival)
-        events.append((self.bits(TIE), CONTROL, self.sequence, control))
-        return self.sequence
+        events.append((self.bits(TIE), CONTROL, number, control))
+        return number
 
     def schedule_first(self, after: int, control: Any) -> None:
         """Add a control event that comes before everything else of its instant."""
@@ -78,6 +87,7 @@ class Calendar:
         events = self.buckets[moment]
         events[:] = [each for each in events if each is not event]
         if not events:
+            self.outgoing = None  # which may be the list that is removed
             del self.buckets[moment]
             self.instants.remove(moment)
             heapify(self.instants)
@@ -93,3 +103,4 @@ class Calendar:
         self.buckets.clear()
         self.instants.clear()
         self.now = self.sequence = 0
+        self.outgoing = None

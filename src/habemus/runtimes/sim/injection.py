@@ -272,7 +272,6 @@ class FaultInjector:
                 if message and message[2] == process:
                     self._calendar.remove(moment, event)
                     self._record_as_lost([message])
-        self._transport.outgoing_since = None  # `outgoing` may be a list that was removed
 
     def _record_as_lost(self, messages: Sequence[Queued]) -> None:
         if self._records_messages:

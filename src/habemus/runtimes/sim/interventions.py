@@ -245,7 +245,6 @@ class Intervening:
 
     def _remove(self, pending: Pending) -> None:
         self._calendar.remove(pending.time, pending.event)
-        self._transport.outgoing_since = None  # `outgoing` may be the list that was removed
 
     def _found(self, wanted: Choice | Lose | Duplicate | Postpone) -> tuple[Pending | None, str]:
         """Return the pending event that an intervention names, or the reason why there is none."""

@@ -40,8 +40,6 @@ class MessageTransport:
         "cuts",
         "default_sampler",
         "log",
-        "outgoing",
-        "outgoing_since",
         "ports",
         "records",
         "samplers",
@@ -86,10 +84,6 @@ class MessageTransport:
         if is_steady and is_changed_later and is_constant and ports == 1:
             constant = law.longest
             self.default_sampler = lambda _now: constant  # draws nothing, as constant-time senders
-        # With one delay for all, what is sent in one instant arrives in one instant, whose list is
-        # looked up only once.  `outgoing` is a list of the calendar: never delete an emptied one.
-        self.outgoing: list[Queued] = []
-        self.outgoing_since: int | None = None
         self._sample_links()
         self.senders = self._choose_senders()
         """Makes the `send` and `broadcast` of a process that hands its messages to the network."""
@@ -102,7 +96,6 @@ class MessageTransport:
 
     def reset(self) -> None:
         self.sent = 0
-        self.outgoing_since = None
         self.cuts.clear()
         self._last_arrivals.clear()
         for order in self._orders:
@@ -159,22 +152,12 @@ class MessageTransport:
         if self.records:
             self.log.append(event)
 
-    def open_outgoing(self) -> None:
-        """Look up the list of the instant at which what is sent now arrives."""
-        assert self._constant is not None
-        calendar = self.calendar
-        self.outgoing_since = calendar.now
-        arrival = calendar.now + self._constant
-        self.outgoing = calendar.buckets[arrival]
-        if not self.outgoing:
-            heappush(calendar.instants, arrival)
-
     def _choose_senders(self) -> SenderFactory:
         """Return what makes the senders of each process of this run."""
         if not self._is_steady:
             return _careful_senders(self)
         if self._constant is not None and self.ports == 1:
-            return _constant_time_senders(self)
+            return _constant_time_senders(self, self._constant)
         return _steady_senders(self)
 
     def last_arrivals(self) -> dict[int, int] | None:
@@ -208,11 +191,20 @@ def _careful_senders(transport: MessageTransport) -> SenderFactory:
     return senders
 
 
-def _constant_time_senders(transport: MessageTransport) -> SenderFactory:
+def _constant_time_senders(transport: MessageTransport, delay: int) -> SenderFactory:
     """Make senders for a steady network with one delay for all, and processes of one part."""
     calendar, records = transport.calendar, transport.records
-    bits, log, log_all = calendar.bits, transport.log.append, transport.log.extend
-    send_to_itself, open_outgoing = transport.send_to_itself, transport.open_outgoing
+    bits, buckets, instants = calendar.bits, calendar.buckets, calendar.instants
+    log, log_all = transport.log.append, transport.log.extend
+    send_to_itself = transport.send_to_itself
+
+    def open_outgoing() -> list[Queued]:
+        """Look up the list of the instant at which what is sent now arrives."""
+        arrival = calendar.now + delay
+        calendar.outgoing = outgoing = buckets[arrival]
+        if not outgoing:
+            heappush(instants, arrival)
+        return outgoing
 
     def senders(process: Process, _: int) -> Senders:
         me, peers = process.me, process.peers
@@ -223,9 +215,10 @@ def _constant_time_senders(transport: MessageTransport) -> SenderFactory:
                 return
             transport.sent += 1
             event = (bits(TIE), to, me, message)
-            if calendar.now is not transport.outgoing_since:
-                open_outgoing()
-            transport.outgoing.append(event)
+            outgoing = calendar.outgoing
+            if outgoing is None:
+                outgoing = open_outgoing()
+            outgoing.append(event)
             if records:
                 log(event)
 
@@ -233,10 +226,11 @@ def _constant_time_senders(transport: MessageTransport) -> SenderFactory:
             if not peers:
                 return
             transport.sent += len(peers)
-            if calendar.now is not transport.outgoing_since:
-                open_outgoing()
+            outgoing = calendar.outgoing
+            if outgoing is None:
+                outgoing = open_outgoing()
             copies = [(bits(TIE), to, me, message) for to in peers]
-            transport.outgoing.extend(copies)
+            outgoing.extend(copies)
             if records:
                 log_all(copies)
 

@@ -71,6 +71,19 @@ class _Stopped(Exception):
     pass
 
 
+class _RareCollections:
+    """Lets the garbage collector run rarely: messages in flight are not garbage, and examining them
+    again and again halves the speed.
+    """
+
+    def __enter__(self) -> None:
+        self._before = gc.get_threshold()
+        gc.set_threshold(200_000, 50, 50)
+
+    def __exit__(self, *_: object) -> None:
+        gc.set_threshold(*self._before)
+
+
 class Record(IntEnum):
     """Level of detail at which a run is recorded.  Each level costs some speed."""
 
@@ -235,7 +248,6 @@ class Simulation:
         """Process a pending event now, before all others."""
         calendar = self._calendar
         calendar.remove(moment, event)
-        self._transport.outgoing_since = None
         others = list(calendar.buckets.get(calendar.now, []))
         for other in others:  # of the present instant
             calendar.remove(calendar.now, other)
@@ -288,9 +300,9 @@ class Simulation:
 
         `progress` is called now and then with the virtual time and the number of events so far.
         """
-        self.begin(until)
-        reason = self.advance(events, progress)
-        return self.ending(reason or "events")
+        with _RareCollections():
+            self.begin(until)
+            return self.ending(self._advance_by(events, progress) or "events")
 
     def begin(self, until: int | None = None) -> None:
         """Start the processes, unless they are started, and plan the end of the run.
@@ -309,22 +321,22 @@ class Simulation:
         self, events: int | None = None, progress: Callable[[int, int], None] | None = None
     ) -> str | None:
         """Process up to so many events; return why the run ended, or None if it has not."""
-        before = gc.get_threshold()
-        # Messages in flight are not garbage; examining them again and again halves the speed.
-        gc.set_threshold(200_000, 50, 50)
-        try:
-            if self._reason is None:
-                self._reason = self._advance_by(events, progress)
-            self._drain_to_observers()
-            return self._reason
-        finally:
-            gc.set_threshold(*before)
+        with _RareCollections():
+            return self._advance_by(events, progress)
 
     def ending(self, reason: str) -> Ending:
         """Return the totals of the run so far."""
         return Ending(reason, self._calendar.now, self._delivered, self._transport.sent)
 
     def _advance_by(
+        self, events: int | None, progress: Callable[[int, int], None] | None
+    ) -> str | None:
+        if self._reason is None:
+            self._reason = self._advance_to_end(events, progress)
+        self._drain_to_observers()
+        return self._reason
+
+    def _advance_to_end(
         self, events: int | None, progress: Callable[[int, int], None] | None
     ) -> str | None:
         last = None if events is None else self._delivered + events
@@ -382,7 +394,7 @@ class Simulation:
 
     def _begin_in(self, situation: Situation) -> None:
         calendar, stepper, recorder = self._calendar, self._stepper, self.recorder
-        calendar.now = situation.time
+        calendar.move_to(situation.time)
         recorder.continue_from(situation.last_number, situation.down, situation.clocks)
         for process, state in situation.states.items():
             for part, values in zip(self.processes[process], state, strict=True):
@@ -412,7 +424,7 @@ class Simulation:
         """Process up to so many events and return whether any are left."""
         calendar, targets = self._calendar, self._stepper.targets
         instants, take, put_back = calendar.instants, calendar.buckets.pop, calendar.put_back
-        messages, log = self._transport.records, self.log.append
+        messages, log, type_of = self._transport.records, self.log.append, type
         message: Any = None
         sender = address = CONTROL
         left = budget
@@ -420,18 +432,18 @@ class Simulation:
         try:
             while instants and left > 0:
                 calendar.now = now = heappop(instants)
+                calendar.outgoing = None
                 events = take(now)
                 count = len(events)
                 if messages:
                     log(now)
                 if count == 1:  # nothing to sort: nearly always so when delays are drawn
                     left -= 1
-                    event = events[0]
                     if messages:
-                        log(event)
-                    _, address, sender, message = event
+                        log(events[0])
+                    [(_, address, sender, message)] = events
                     table, process = targets[address]
-                    table[message.__class__](process, sender, message)
+                    table[type_of(message)](process, sender, message)
                     continue
                 events.sort()
                 if count > left:
@@ -445,11 +457,11 @@ class Simulation:
                         log(event)
                         _, address, sender, message = event
                         table, process = targets[address]
-                        table[message.__class__](process, sender, message)
+                        table[type_of(message)](process, sender, message)
                 else:
                     for _, address, sender, message in upcoming:
                         table, process = targets[address]
-                        table[message.__class__](process, sender, message)
+                        table[type_of(message)](process, sender, message)
             return bool(instants)
         except (_Stopped, MistakeInAlgorithm, MistakeInPlan):
             raise

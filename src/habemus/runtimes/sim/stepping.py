@@ -28,6 +28,9 @@ from habemus.runtimes.sim.sending import MessageTransport, Senders, senders_over
 HandlerTable: TypeAlias = dict[type, Callable[..., None]]
 """Handlers of a process by the type of message or timer."""
 
+RequestTable: TypeAlias = dict[str, Callable[..., None]]
+"""Handlers of a process by the name of the request."""
+
 Raised: TypeAlias = deque[tuple[int, Indication]]
 """Indications for the part above, each with the port of the part that raised it."""
 
@@ -44,6 +47,9 @@ class Fire(NamedTuple):
 
 class Stepper:
     """The processes of a run and what they do upon events."""
+
+    ask: Callable[[None, int, Ask], None]
+    """Make a request of the application, unless its process has crashed in the meantime."""
 
     def __init__(
         self,
@@ -75,7 +81,7 @@ class Stepper:
         self._settles: dict[ProcessId, Callable[[], None]] = {}
         self._outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}
         self._indicated: dict[ProcessId, list[str]] = {}  # to the application, in this step
-        self._requests: dict[ProcessId, tuple[Process, dict[str, Callable[..., None]]]] = {}
+        self._requests: dict[ProcessId, tuple[Process, RequestTable]] = {}
         self._paths = [part.path for part in max(stacks.values(), key=lambda s: len(s.parts)).parts]
 
     def spawn(self, witness: Witness | None) -> None:
@@ -97,16 +103,16 @@ class Stepper:
                     guard_effects(process, self.stacks)
                 self.tables[self.address(me, part.port)] = self._handlers(process, plain)
             self.attach(me)
-            self._requests[me] = (processes[0], type(processes[0]).__behaviour__.requests)
+            self._requests[me] = (processes[0], self._request_table(processes[0]))
+        self.ask = self._asker()
 
     def _handlers(self, process: Process, plain: dict[type[Process], HandlerTable]) -> HandlerTable:
         """Make the table of a process.  Processes whose handlers run as they are share one."""
         me, kind, behaviour = process.me, type(process), type(process).__behaviour__
-        is_alone = me not in self._settles
-        is_plain = is_alone and self._witness is None and not self._guarded
+        is_plain = self._is_plain(me)
         if is_plain and kind in plain:
             return plain[kind]
-        handlers = behaviour.settled if is_alone else behaviour.upon
+        handlers = behaviour.upon if me in self._settles else behaviour.settled
         table = {
             event: self._step(me, handler, behaviour.upon[event, of])
             for (event, of), handler in handlers.items()
@@ -115,6 +121,22 @@ class Stepper:
         if is_plain:
             plain[kind] = table
         return table
+
+    def _request_table(self, process: Process) -> RequestTable:
+        requests = type(process).__behaviour__.requests
+        if self._is_plain(process.me):
+            return requests
+        is_alone = process.me not in self._settles
+        table = {}
+        for name, followed_by_rules in requests.items():
+            written = getattr(type(process), name)
+            handler = followed_by_rules if is_alone else written
+            table[name] = self._step(process.me, handler, written, is_request=True)
+        return table
+
+    def _is_plain(self, process: ProcessId) -> bool:
+        """Return whether the handlers of a process run as they are, with nothing after them."""
+        return process not in self._settles and self._witness is None and not self._guarded
 
     def address(self, process: ProcessId, port: int) -> int:
         return process * self._transport.ports + port
@@ -195,16 +217,21 @@ class Stepper:
     # Steps.
 
     def _step(
-        self, me: ProcessId, handler: Callable[..., None], written: Callable[..., None]
+        self,
+        me: ProcessId,
+        handler: Callable[..., None],
+        written: Callable[..., None],
+        *,
+        is_request: bool = False,
     ) -> Callable[..., None]:
-        """Make the function that handles a message or timer in this run.
+        """Make the function that handles a message, a timer or a request in this run.
 
         written: the handler as its author wrote it, without the rules that follow.
         """
+        if self._is_plain(me):
+            return handler
         settle, witness = self._settles.get(me), self._witness
         guarded, parts = self._guarded, self.processes[me]
-        if settle is None and witness is None and not guarded:
-            return handler
 
         def step(process: Process, *event: Any) -> None:
             handler(process, *event)
@@ -212,7 +239,9 @@ class Stepper:
                 settle()
             if guarded:
                 _check_all(parts, written)
-            if witness is not None:
+            if witness is not None and is_request:  # which `ask` reports
+                self._after_step(me, witness)
+            elif witness is not None:
                 kind = "receive" if len(event) == 2 else "timer"
                 self._after_step(me, witness, kind, type(event[-1]).__name__)
 
@@ -281,32 +310,36 @@ class Stepper:
             )
         handler(part, timer)
 
-    def ask(self, _: None, number: int, control: Ask) -> None:
-        """Make a request of the application, unless its process has crashed in the meantime."""
-        process, name, arguments, life = control
-        application = self._application
-        if process in self.down or (life is not None and life != application.lives[process]):
-            return
-        if self.paused and self._is_held(process, number, control):
-            return
-        if self.records:
-            value = note(arguments) if arguments else None
-            self.log.append(Event(self.calendar.now, process, "request", name, value))
-        part, requests = self._requests[process]
-        settle, witness = self._settles.get(process), self._witness
-        if settle is None:
-            requests[name](part, *arguments)
-        else:
-            getattr(part, name)(*arguments)
-            settle()
-        if self._guarded:
-            _check_all(self.processes[process], getattr(type(part), name))
-        if witness is not None:
-            self._after_step(process, witness)
-        if process not in self.down:
-            application.asked(process, name)
-        if witness is not None:
-            witness(process, "request", name)
+    def _asker(self) -> Callable[[None, int, Ask], None]:
+        """Make the function `ask`.  It runs often, so what it needs is bound once."""
+        application, workload = self._application, self._application.workload
+        down, paused, lives, is_held = self.down, self.paused, application.lives, self._is_held
+        calendar, log, records, witness = self.calendar, self.log, self.records, self._witness
+        all_requests = self._requests
+
+        def ask(_: None, number: int, control: Ask) -> None:
+            process, name, arguments, life = control
+            if (down and process in down) or (life != lives[process] and life is not None):
+                return
+            if paused and is_held(process, number, control):
+                return
+            if records:
+                value = note(arguments) if arguments else None
+                log.append(Event(calendar.now, process, "request", name, value))
+            part, requests = all_requests[process]
+            if arguments:
+                requests[name](part, *arguments)
+            else:  # mostly so, and a call without a list is faster
+                requests[name](part)
+            # Only a fault that waits for an event strikes in the middle of a step.
+            if workload is not None and (witness is None or process not in down):
+                workload.asked(process, name, application)
+                if not application.is_stopping and workload.is_done():
+                    application.schedule_stop()
+            if witness is not None:
+                witness(process, "request", name)
+
+        return ask
 
 
 def _check_all(parts: Sequence[Process], handler: Callable[..., None]) -> None:

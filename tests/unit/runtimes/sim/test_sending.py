@@ -30,7 +30,8 @@ def sent_by(made: MessageTransport) -> tuple[dict[int, list[Any]], list[Any], in
     """Let process 1 of three send to another, to all and to itself, at two instants."""
     [process] = Stack(RicartAgrawala()).spawn(1, (2, 3))
     send, broadcast = made.senders(process, 0)
-    for made.calendar.now in (10, 20):
+    for moment in (10, 20):
+        made.calendar.move_to(moment)
         send(Reply(1), to=3)
         broadcast(Reply(2))
         send(Reply(3), to=1)
@@ -63,6 +64,18 @@ def test_with_one_delay_for_all_what_is_sent_together_arrives_together() -> None
     }
     assert sorted(log) == sorted(event for events in buckets.values() for event in events)
     assert sent == 6
+
+
+def test_an_instant_is_looked_up_again_after_its_last_event_was_removed() -> None:
+    made = transport(Network(delay=Uniform(50, 50)))
+    [process] = Stack(RicartAgrawala()).spawn(1, (2, 3))
+    send, _ = made.senders(process, 0)
+    send(Reply(1), to=3)
+    [event] = made.calendar.buckets[50]
+    made.calendar.remove(50, event)
+    send(Reply(2), to=3)
+    assert made.calendar.instants == [50]
+    assert [message for *_, message in made.calendar.buckets[50]] == [Reply(2)]
 
 
 def test_fifo_keeps_the_order_of_a_link() -> None:
