@@ -39,7 +39,6 @@ from habemus.client.protocol import (
     LineBuffer,
     decode,
     encode_line,
-    release_line,
 )
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
@@ -346,14 +345,14 @@ class AsyncNodeBackend:
         """Release the lock.  There is no answer to wait for."""
         if not lease._end():
             return
-        session = lease._session  # read after its end: see `NodeSession.drop`
+        session = lease._session  # read after its end: see `NodeSession.send_release`
         assert isinstance(session, NodeSession)
         lines = self._lines.get(session)
         if lines is None:
             # it was taken there from another node, on a connection of its own
             session.send_release(lease, to)
-        elif (id := session.drop(lease)) is not None:
-            lines.send(release_line(id, to))
+        elif (line := session.protocol.end(lease._state, to)) is not None:
+            lines.send(line)
 
     async def settle(self, lease: Lease) -> None:
         """Return at once: nodes do not answer to a release."""

@@ -456,10 +456,12 @@ class Lock:
         on_lost: Callable[[Lease], None] | None,
     ) -> None:
         self._cluster = cluster
+        self._backend = cluster._backend
         self._request = request
         self._timeout = checked_timeout(timeout)
         self._reentrant = reentrant
         self._on_lost = checked_listener(on_lost)
+        self._is_simple = not reentrant and on_lost is None
         self._entered: dict[int, list[Lease]] = {}  # by `with`, for each thread
         self._acquired: OwnLeases | None = None  # by `acquire`
 
@@ -570,6 +572,8 @@ class Lock:
         return AsyncLock(cluster, self._request, self._timeout, False, self._on_lost)
 
     def _take(self, timeout: float | None) -> Lease:
+        if self._is_simple and TRACE not in sys.modules:
+            return self._backend.acquire(self._request, timeout)
         if not self._reentrant:
             return self._cluster._acquire(self._request, timeout, self._on_lost)
         own, key = self._cluster._reentrant, self._key()
@@ -587,7 +591,7 @@ class Lock:
 
     def _give_back(self, lease: Lease) -> None:
         if not self._reentrant or self._cluster._reentrant.is_last(self._key(), lease):
-            self._cluster._backend.release(lease)
+            self._backend.release(lease)
 
     def _key(self) -> tuple[int, str, str]:
         return threading.get_ident(), self._request.service, self._request.shown

@@ -26,6 +26,7 @@ from habemus.client.protocol import (
     LineBuffer,
     can_move,
     decode,
+    decode_grant,
     encode_line,
     learn_nodes,
     lease_ms_in,
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 ANSWER_SECONDS = 10.0
-CHUNK = 1 << 16
+CHUNK = 1 << 12
+"""Bytes to receive at once; the C library takes long to free larger buffers."""
 
 
 class ConnectionClosed(ConnectionError):
@@ -214,7 +216,12 @@ class NodeConnection:
             data = self._socket.recv(CHUNK)
             if not data:
                 raise ConnectionClosed(f"{self.address} has closed the connection")
-            line = lines.next_line(data)
+            if not lines.rest:
+                grant = decode_grant(data)
+                if grant is not None:
+                    return grant
+            lines.feed(data)
+            line = lines.next_line()
         found = decode(line, self.address)
         if found[0] == "nodes":
             learn_nodes(self.welcome, found[2], found[3])

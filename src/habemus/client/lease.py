@@ -29,9 +29,7 @@ class Lease:
         this lock, unless a node was paused beyond its lease.  None if the algorithm has none.
     """
 
-    _why = ""  # the reason why it is over
     _listeners: list[Callable[[Lease], None]] | None = None
-    _at_end: Callable[[str], None] | None = None
     _on_wanted: Callable[[], None] | None = None  # for locks that are kept
     _owner: list[Lease] | None = None  # the leases of the thread that has acquired it
 
@@ -39,6 +37,8 @@ class Lease:
         self.token = state.token
         self._session = session
         self._state = state
+        self._why = ""  # the reason why it is over
+        self._at_end: Callable[[str], None] | None = None
         self._open = [True]  # the thread that takes this out ends the lease
 
     def __repr__(self) -> str:
@@ -122,7 +122,8 @@ class Lease:
     def _look(self) -> None:
         """Look at the connection and the clock; lose the lease if the lock is lost."""
         self._session.look(self)
-        if self._state.until_us is not None and self._has_expired():
+        until_us = self._state.until_us
+        if until_us is not None and until_us <= boottime.nanoseconds() // 1_000:
             self._lose(EXPIRED)
 
     def _is_lost_now(self) -> bool:

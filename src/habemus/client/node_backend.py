@@ -227,7 +227,7 @@ class NodeBackend:
         """Release the lock.  If it turns out to be lost, call `on_lost` and set `lease.lost`."""
         lease._look()
         if lease._end():
-            session: Any = lease._session  # read after its end: see `NodeSession.drop`
+            session: Any = lease._session  # read after its end: see `NodeSession.send_release`
             session.send_release(lease, to)
 
     def watch(self, service: str, name: str) -> Generator[LockState, None, None]:

@@ -34,8 +34,11 @@ from habemus.runtimes.live.clients.protocol import LINE_LIMIT as REQUEST_LIMIT
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    RequestForm: TypeAlias = tuple["SessionProtocol | None", int | None, int | None, bytes]
+    """Sender, timeout and lease in milliseconds, and template of a request."""
 
 LINE_LIMIT = 64 << 20
 """Bytes of a line of a node; a status of many locks is long."""
@@ -82,12 +85,9 @@ def encode_line(*line: object) -> bytes:
     return encode(line).encode() + b"\n"
 
 
-def release_line(id: int, to: str | None = None) -> bytes:
-    """Return the line that releases a lock, or withdraws a request.
-
-    to: the label of the client that gets the lock next; None if the queue decides.
-    """
-    return b'["release",%d]\n' % id if to is None else encode_line("transfer", id, to)
+def release_line(id: int) -> bytes:
+    """Return the line that withdraws a request."""
+    return b'["release",%d]\n' % id
 
 
 def _is_plain(text: str) -> bool:
@@ -109,17 +109,8 @@ class LineBuffer:
         """Add what was received."""
         self.rest += data
 
-    def next_line(self, data: bytes = b"") -> bytes | None:
-        """Return the next line without its newline; None if it is not complete yet.
-
-        data: what was received; added first.
-        """
-        if not self.rest:
-            if not data:
-                return None
-            if data.find(b"\n") == len(data) - 1:
-                return data[:-1]  # as most lines arrive
-        self.rest += data
+    def next_line(self) -> bytes | None:
+        """Return the next line without its newline; None if it is not complete yet."""
         end = self.rest.find(b"\n", self._scanned)
         if end < 0:
             self._scanned = len(self.rest)
@@ -192,6 +183,28 @@ def decode(line: bytes, source: object) -> list[Any]:
     except Exception:  # the scanner raises classes of `json`, which may not be imported
         pass
     return _decode_other(line, source)
+
+
+def decode_grant(data: bytes) -> list[Any] | None:
+    """Return the line if the bytes from a node are one grant, as they mostly are; None if they
+    have to go through `LineBuffer` and `decode`, which take twice as long.
+    """
+    try:
+        read, end = _scan(data.decode(), 0)
+        word, id, token, left_ms, at_us, name = read
+    except Exception:  # as above
+        return None
+    if (
+        word == "granted"
+        and type(id) is int
+        and (token is None or type(token) is int)
+        and (left_ms is None or type(left_ms) is int)
+        and type(at_us) is int
+        and type(name) is str
+        and data.find(b"\n") == end == len(data) - 1
+    ):
+        return read  # type: ignore[no-any-return]
+    return None
 
 
 def _decode_other(line: bytes, source: object) -> list[Any]:
@@ -357,11 +370,11 @@ class AcquireRequest:
         self.shown = f"lock {name!r}"
         self.name = name
         self._word, self._what = b"request", _encoded_lock(service, name)
-        self._form: tuple[int | None, int | None, bytes] | None = None  # with its times
+        self.form: RequestForm = (None, None, None, b"")
+        """The form of the last line; the next one is mostly the same."""
 
     def _start_line(self, word: str, *what: object) -> None:
         """Encode the part of the line that is always the same: what is requested."""
-        self._form = None
         self._word = word.encode()
         self._what = ",".join(map(encode, (self.service, *what))).encode()
 
@@ -378,15 +391,8 @@ class AcquireRequest:
             )
         return wanted
 
-    def line(self, id: int, timeout_ms: int | None, lease_ms: int | None, now_us: int) -> bytes:
-        """Return the line that sends the request."""
-        form = self._form
-        if form is None or form[0] != timeout_ms or form[1] != lease_ms:
-            form = self._form = (timeout_ms, lease_ms, self._template(timeout_ms, lease_ms))
-        return form[2] % (id, now_us)
-
-    def _template(self, timeout_ms: int | None, lease_ms: int | None) -> bytes:
-        """Return the line with places for the id and the time: the rest is mostly the same."""
+    def template(self, timeout_ms: int | None, lease_ms: int | None) -> bytes:
+        """Return the line that sends the request, with places for its id and the time."""
         if len(self._what) > REQUEST_LIMIT - NUMBERS_LIMIT:
             raise ValueError(
                 f"a name of {len(self._what):,} bytes is too long for a request; give a shorter one"
@@ -469,7 +475,7 @@ class LeaseState:
 
     __slots__ = (
         *("id", "service", "name", "token"),
-        *("since_us", "renewed_us", "left_ms", "until_us"),
+        *("since_us", "renewed_us", "left_ms", "until_us", "holder"),
     )
 
     def __init__(
@@ -486,6 +492,8 @@ class LeaseState:
         self.left_ms = left_ms
         """The promise, counted from `renewed_us`; None if the lease does not expire."""
         self.until_us = None if left_ms is None else at_us + left_ms * 1_000
+        self.holder: Any = None
+        """The object of the client that stands for the lease."""
 
     def renew(self, at_us: int, left_ms: int | None) -> None:
         """Take in a promise.  An older or shorter one does not take back an earlier one."""
@@ -569,10 +577,12 @@ class SessionProtocol:
     Several threads may call the methods.
 
     beats: how many heartbeats to send in the time of the shortest lease.
+    offered_ms: the leases that the node grants, by services; see `lease_ms_in`.
     """
 
-    def __init__(self, beats: int) -> None:
+    def __init__(self, beats: int, offered_ms: Mapping[str, int | None]) -> None:
         self._beats = beats
+        self._offered_ms = offered_ms
         # `next` of a counter and changes of entries of dictionaries are atomic.
         self._ids = count(1)
         self._lock = allocate_lock()  # of the next two
@@ -580,7 +590,8 @@ class SessionProtocol:
         self.beat_us = SLOWEST_BEAT_US
         """Time between two heartbeats."""
         self._pending: dict[int, str] = {}  # the service of each request
-        self._leases: dict[int, LeaseState] = {}
+        self.leases: dict[int, LeaseState] = {}
+        """The leases that the client holds, by id; for reading."""
         # the lease of each request that asked for another one than the cluster offers
         self._own_ms: dict[int, int | None] = {}
 
@@ -591,18 +602,24 @@ class SessionProtocol:
         return next(self._ids)
 
     def request(
-        self, request: AcquireRequest, timeout_ms: int | None, offered_ms: int | None, now_us: int
+        self, request: AcquireRequest, timeout_ms: int | None, now_us: int
     ) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
-        lease_ms = offered_ms if request.lease is None else request.lease_ms(offered_ms)
+        form = request.form
+        if form[0] is not self or form[1] != timeout_ms:
+            form = request.form = self._form_of(request, timeout_ms)
         id = next(self._ids)
-        line = request.line(id, timeout_ms, lease_ms, now_us)
         self._pending[id] = request.service
         if request.lease is not None:
-            self._own_ms[id] = lease_ms
-        if lease_ms is not None and lease_ms < self._shortest_ms:
+            self._own_ms[id] = form[2]
+        return id, form[3] % (id, now_us)
+
+    def _form_of(self, request: AcquireRequest, timeout_ms: int | None) -> RequestForm:
+        lease_ms = request.lease_ms(self._offered_ms.get(request.service))
+        template = request.template(timeout_ms, lease_ms)
+        if lease_ms is not None:
             self._beat_for(lease_ms)
-        return id, line
+        return self, timeout_ms, lease_ms, template
 
     def claim(
         self,
@@ -641,10 +658,25 @@ class SessionProtocol:
 
     def forget(self, id: int) -> None:
         """End a request or a lease that the client has given up, released or lost."""
-        if self._leases.pop(id, None) is None:
+        if self.leases.pop(id, None) is None:
             self._pending.pop(id, None)
         if self._own_ms:
             self._own_ms.pop(id, None)
+
+    def end(self, lease: LeaseState, to: str | None = None) -> bytes | None:
+        """End a lease that the client has released or lost; return the line that releases it at the
+        node.  None if the lease is none of this session.
+
+        to: the label of the client that gets the lock next; None if the queue decides.
+        """
+        id = lease.id
+        if self.leases.get(id) is not lease:
+            return None
+        self.leases.pop(id, None)
+        lease.holder = None  # which refers to the lease: leave no work for `gc`
+        if self._own_ms:
+            self._own_ms.pop(id, None)
+        return b'["release",%d]\n' % id if to is None else encode_line("transfer", id, to)
 
     # From the node.
 
@@ -664,9 +696,9 @@ class SessionProtocol:
         if word == "refused" and line[1] in self._pending:
             del self._pending[line[1]]
             return [RequestRefused(*line[1:])]
-        if word == "lost" and line[1] in self._leases:
+        if word == "lost" and line[1] in self.leases:
             return [LeaseLost(line[1], line[2])]
-        if word == "wanted" and line[1] in self._leases:
+        if word == "wanted" and line[1] in self.leases:
             return [LeaseWanted(line[1])]
         if word == "leave":
             return [NodeLeaves(line[2])]
@@ -679,7 +711,7 @@ class SessionProtocol:
             raise _too_early(at_us)
         service = self._pending.pop(id, None)
         if service is not None:
-            lease = self._leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
+            lease = self.leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
             return lease
         if not 0 < id < next(self._ids):
             raise ProtocolError(f"the node grants request {id}, which was never sent")
@@ -691,7 +723,7 @@ class SessionProtocol:
         if at_us > now_us:
             raise _too_early(at_us)
         events: list[LeaseEvent] = []
-        for id, lease in list(self._leases.items()):
+        for id, lease in list(self.leases.items()):
             if id in left_ms:
                 lease.renew(at_us, left_ms[id])
                 events.append(LeaseRenewed(id))
@@ -703,12 +735,12 @@ class SessionProtocol:
 
     def expired(self, now_us: int) -> list[LeaseEvent]:
         """Return the losses of leases that were not renewed in time."""
-        leases = list(self._leases.values())
+        leases = list(self.leases.values())
         return [LeaseLost(each.id, EXPIRED) for each in leases if each.has_expired(now_us)]
 
     def next_expiry_us(self) -> int | None:
         """Return when the next lease expires; None if none does."""
-        times = [each.until_us for each in list(self._leases.values())]
+        times = [each.until_us for each in list(self.leases.values())]
         return min((time for time in times if time is not None), default=None)
 
 

@@ -90,7 +90,7 @@ class NodeSession:
         }
         self.key: str = first.welcome["session"]
         self.node: int = first.welcome["node"]
-        self.protocol = SessionProtocol(BEATS)
+        self.protocol = SessionProtocol(BEATS, self._offered_ms)
         self.is_open = True  # whether requests can be made here
         self.over = ""  # the reason why the session has ended
         self.leaving = ""  # the reason why nothing more is requested here
@@ -102,7 +102,6 @@ class NodeSession:
         self._has_heard = False  # something from the node, since the last heartbeat
         self._silence = 0.0  # seconds for which the keeper has received nothing
         self._idle: list[NodeConnection] = [first]
-        self._leases: dict[int, Lease] = {}
         # The connections on which the leases of blocking clients were granted.
         self._connections: dict[int, NodeConnection] = {}
         # Waiting requests by id, with the connection on which a thread waits, if one does.
@@ -170,7 +169,7 @@ class NodeSession:
             and not self.over
             and (
                 bool(self._waiting)  # looked at first, as in `_keep`
-                or any(can_move(self.welcome, each.service) for each in list(self._leases.values()))
+                or any(can_move(self.welcome, each.service) for each in self._held())
             )
         )
 
@@ -178,7 +177,7 @@ class NodeSession:
         """End the session and lose its leases."""
         self.over = self.over or why
         self.is_open = False
-        for lease in list(self._leases.values()):
+        for lease in self._held():
             lease._lose(why)
         for connection in self._used_connections():
             connection.close()
@@ -205,9 +204,7 @@ class NodeSession:
     def request(self, request: AcquireRequest, timeout: float | None) -> tuple[int, bytes]:
         """Begin a request; return its id and the line to send."""
         timeout_ms = None if timeout is None else round(timeout * 1_000)
-        offered_ms = self._offered_ms.get(request.service)
-        now_us = boottime.nanoseconds() // 1_000
-        return self.protocol.request(request, timeout_ms, offered_ms, now_us)
+        return self.protocol.request(request, timeout_ms, boottime.nanoseconds() // 1_000)
 
     def begin_waiting(self, id: int, connection: NodeConnection | None = None) -> None:
         """Send heartbeats for a request; `ConnectionClosed` if the session has ended."""
@@ -236,23 +233,28 @@ class NodeSession:
         once.  `connection` is that of a blocking client, on which the lease is released later.
         """
         now_us = boottime.nanoseconds() // 1_000
-        state = lease = None
+        state = None
         try:
             if line[0] == "granted":
                 state = self.protocol.receive_grant(line, now_us)
             if state is not None:
-                lease = self._leases[state.id] = Lease(self, state)
+                lease = state.holder = Lease(self, state)
                 if connection is not None:
                     self._connections[state.id] = connection
         finally:
             # Not before the lease is held: the keeper closes a session that has neither.
             is_left = self._waiting.pop(line[1], None) is None and connection is not None
-        if state is not None and lease is not None:
-            if is_left or self.over:
-                lease._lose(self.over or self.leaving)
-            elif state.until_us is not None:
-                self._check_time(lease, state.until_us - now_us)
-            return lease
+        if state is None:
+            return self._receive_refusal(line, now_us)
+        if is_left or self.over:
+            lease._lose(self.over or self.leaving)
+        elif state.until_us is not None:
+            left_us = state.until_us - now_us
+            if left_us < HASTE_BEATS * self.protocol.beat_us:
+                self._hasten(lease, left_us)
+        return lease
+
+    def _receive_refusal(self, line: list[Any], now_us: int) -> RequestRefused:
         for event in self.protocol.receive(line, now_us):
             if isinstance(event, RequestRefused):
                 return event
@@ -277,13 +279,13 @@ class NodeSession:
             else:
                 self._apply(event)
 
-    def _check_time(self, lease: Lease, left_us: int) -> None:
-        """Lose a lease that has expired before its grant arrived: this process was suspended while
-        it waited.
+    def _hasten(self, lease: Lease, left_us: int) -> None:
+        """Renew a lease at once that has little time left; lose it if it has expired before its
+        grant arrived: this process was suspended while it waited.
         """
         if left_us <= 0:
             lease._lose(TOO_LATE)
-        elif left_us < HASTE_BEATS * self.protocol.beat_us:
+        else:
             self._beat_soon()
 
     def _beat_soon(self) -> None:
@@ -298,7 +300,8 @@ class NodeSession:
                 keeping.say("alive", boottime.microseconds())
 
     def _apply(self, event: LeaseEvent) -> None:
-        lease = self._leases.get(event.id)
+        state = self.protocol.leases.get(event.id)
+        lease: Lease | None = None if state is None else state.holder
         if lease is None:
             return
         if isinstance(event, LeaseLost):
@@ -308,23 +311,16 @@ class NodeSession:
 
     def forget(self, lease: Lease) -> None:
         """Drop a lease that is lost; the node may not know that yet."""
-        id = self.drop(lease)
-        connection = None if id is None else self._connections.pop(id, None)
-        if connection is not None:
-            connection.close()
+        state = lease._state
+        if self.protocol.end(state) is not None:
+            connection = self._connections.pop(state.id, None)
+            if connection is not None:
+                connection.close()
 
-    def drop(self, lease: Lease) -> int | None:
-        """Drop a lease that has ended; return its id.
-
-        None if it arrives at another node just now, where `_continue` sees that it has ended: then
-        its id may be that of another lease here.
-        """
-        id = lease._state.id
-        if self._leases.get(id) is not lease:
-            return None
-        self.protocol.forget(id)
-        self._leases.pop(id, None)
-        return id
+    def _held(self) -> list[Lease]:
+        """Return the leases that are held here."""
+        states = list(self.protocol.leases.values())
+        return [each.holder for each in states if each.holder is not None]
 
     def send_release(self, lease: Lease, to: str | None = None) -> None:
         """Send the release of a lease that has ended on its connection, which is free then.  There
@@ -332,13 +328,14 @@ class NodeSession:
 
         to: label of the client to which the lock is transferred.
         """
-        id = self.drop(lease)
-        if id is None:
-            return
-        connection = self._connections.pop(id, None)
+        state = lease._state
+        line = self.protocol.end(state, to)
+        if line is None:
+            return  # it arrives at another node just now, where `_continue` sees that it has ended
+        connection = self._connections.pop(state.id, None)
         if connection is None:
             # It came from another node, is about to go there, or the session has ended in between.
-            self._say_on_carrier(release_line(id, to))
+            self._say_on_carrier(line)
             return
         if connection.in_use.locked():
             # Let a thread finish that looks for news.  The next one finds that the connection is
@@ -346,7 +343,7 @@ class NodeSession:
             with connection.in_use:
                 pass
         try:
-            connection.send(release_line(id, to))
+            connection.send(line)
         except OSError:
             connection.close()  # releases as well
         else:
@@ -418,8 +415,9 @@ class NodeSession:
     def _depart(self, departed: set[int], why: str, *, is_planned: bool) -> list[MovingLease]:
         """Let leases leave this node, those too that were granted in the meantime; return them."""
         moving = []
-        for id, lease in list(self._leases.items()):
-            if id in departed:
+        for state in list(self.protocol.leases.values()):
+            id, lease = state.id, state.holder
+            if id in departed or lease is None:
                 continue
             departed.add(id)
             connection = self._connections.pop(id, None)
@@ -515,13 +513,12 @@ class NodeSession:
         if lease._has_expired():
             lease._lose(EXPIRED)
         former, former_id = lease._session, lease._id
-        self._leases[state.id] = lease
+        state.holder = lease
         lease._state, lease._session = state, self
         if isinstance(former, NodeSession):
-            former._leases.pop(former_id, None)
+            former.protocol.forget(former_id)
         if lease._why:  # released or lost on its way
             self.protocol.forget(state.id)
-            self._leases.pop(state.id, None)
             self._say_on_carrier(release_line(state.id))
 
     def _say_on_carrier(self, line: bytes) -> None:
@@ -553,13 +550,13 @@ class NodeSession:
             if self._keeping is None:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time
             # In this order: a request that is granted is a lease before it stops waiting.
-            if not (self._waiting or self._leases):
+            if not (self._waiting or self.protocol.leases):
                 if self.leaving:
                     self.close(self.leaving)
                     return
                 self._wanted.clear()
                 self._is_awake = False
-                if self._leases or self._waiting:
+                if self.protocol.leases or self._waiting:
                     self._wake_keeper()  # a request came in between
                 continue
             began = boottime.seconds()
@@ -637,7 +634,7 @@ class NodeSession:
         """Give up connections and leases in the child of a fork: they belong to the parent."""
         self.over = "it belongs to the process that forked"
         self.is_open = False
-        for lease in list(self._leases.values()):
+        for lease in self._held():
             lease._end()
         for connection in [*self._used_connections(), *self._idle]:
             connection.abandon()

@@ -266,12 +266,12 @@ def _asked(
     connection: LockConnection, request: LockRequest, deadline_us: int | None
 ) -> LockGrant | None:
     """Return None if the node does not answer, or cannot grant anything for now."""
-    protocol = SessionProtocol(BEAT)
-    acquire = request.acquire()
     offered_ms = connection.lease_ms(request.service)
+    protocol = SessionProtocol(BEAT, {request.service: offered_ms})
+    acquire = request.acquire()
     now = now_us()
     timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
-    id, line = protocol.request(acquire, timeout_ms, offered_ms, now)
+    id, line = protocol.request(acquire, timeout_ms, now)
     connection.send(line)
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -308,7 +308,7 @@ def _claimed(
     """Claim a lock that another node has granted.  Return why it is lost, if it is; None if another
     node has to be asked.
     """
-    protocol = SessionProtocol(BEAT)
+    protocol = SessionProtocol(BEAT, {})
     lease_ms = held.lease_us // 1_000
     begun = protocol.claim(held.lease, shown, lease_ms, now_us())
     if begun is None:

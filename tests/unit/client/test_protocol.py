@@ -30,6 +30,7 @@ from habemus.client.protocol import (
     SessionProtocol,
     can_move,
     decode,
+    decode_grant,
     encode,
     learn_nodes,
 )
@@ -67,6 +68,8 @@ def test_a_grant_read_without_json_is_what_json_reads(
     for ascii_only in (True, False):
         text = json.dumps(line, separators=(",", ":"), ensure_ascii=ascii_only)
         assert decode(text.encode(), "the node") == line
+        expected = line if text.isascii() else None  # which goes through `decode`
+        assert decode_grant(text.encode() + b"\n") == expected
 
 
 @pytest.mark.parametrize(
@@ -84,6 +87,42 @@ def test_a_grant_read_without_json_is_what_json_reads(
 def test_what_is_no_json_is_no_grant(line: bytes) -> None:
     with pytest.raises(ProtocolError, match="sends what no node would send"):
         decode(line, "the node")
+    assert decode_grant(line + b"\n") is None
+
+
+GRANT = b'["granted",1,7,null,1,"x"]\n'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        b"[]\n",
+        b"1\n",
+        b'"grants"\n',
+        GRANT[:-1],
+        GRANT[:-3],
+        GRANT + b"[",
+        GRANT + GRANT,
+        b"\n" + GRANT,
+        GRANT[:-1] + b" \n",
+        GRANT.replace(b",1,", b",\n1,"),
+        GRANT.replace(b"1", b"true"),
+        GRANT.replace(b"7", b"7.0"),
+        GRANT.replace(b"7", b'"7"'),
+        GRANT.replace(b"null", b"[]"),
+        GRANT.replace(b'"x"', b"null"),
+        GRANT.replace(b'"x"', b'"x",1'),
+        GRANT.replace(b"granted", b"refused"),
+        GRANT.replace(b"x", "é".encode()),
+        GRANT.replace(b"x", b"\xff"),
+        b"[" * 100_000,
+    ],
+)
+def test_bytes_that_are_not_one_grant(data: bytes) -> None:
+    assert decode_grant(GRANT) == ["granted", 1, 7, None, 1, "x"]
+    assert decode_grant(data) is None
 
 
 @pytest.mark.parametrize(
@@ -174,8 +213,11 @@ def test_no_sequence_of_lines_is_a_welcome_without_a_proof(lines: list[Any]) -> 
 # Requests and leases.
 
 
+OFFERED = {"locks": 2_000}
+
+
 def requested(protocol: SessionProtocol, lease: float | None = None, now_us: int = 0) -> int:
-    id, _ = protocol.request(AcquireRequest("locks", "x", lease), None, 2_000, now_us)
+    id, _ = protocol.request(AcquireRequest("locks", "x", lease), None, now_us)
     return id
 
 
@@ -187,22 +229,46 @@ def granted(protocol: SessionProtocol, at_us: int = 0, left_ms: int | None = 2_0
 
 
 def test_a_request_as_the_node_reads_it() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     request = AcquireRequest("locks", 'b"', 1.5, keep=True)
-    id, line = protocol.request(request, 250, 2_000, 99)
+    id, line = protocol.request(request, 250, 99)
     assert json.loads(line) == ["request", id, "locks", ['b"'], 250, 1_500, 99, True]
-    id, line = protocol.request(AcquireRequest("locks", "a"), None, None, 99)
-    assert json.loads(line) == ["request", id, "locks", ["a"], None, None, 99]
-    id, line = protocol.request(LeadRequest("locks", "a"), None, 2_000, 99)
+    id, line = protocol.request(AcquireRequest("mutexes", "a"), None, 99)
+    assert json.loads(line) == ["request", id, "mutexes", ["a"], None, None, 99]
+    id, line = protocol.request(LeadRequest("locks", "a"), None, 99)
     assert json.loads(line) == ["lead", id, "locks", "a", None, 2_000, 99]
-    id, line = protocol.request(SemaphoreRequest("locks", "a", 3, 1.5), None, 2_000, 99)
+    id, line = protocol.request(SemaphoreRequest("locks", "a", 3, 1.5), None, 99)
     assert json.loads(line) == ["semaphore", id, "locks", "a", 3, None, 1_500, 99]
-    id, line = protocol.request(SemaphoreRequest("locks", "a"), 250, None, 99)
-    assert json.loads(line) == ["semaphore", id, "locks", "a", None, 250, None, 99]
+    id, line = protocol.request(SemaphoreRequest("mutexes", "a"), 250, 99)
+    assert json.loads(line) == ["semaphore", id, "mutexes", "a", None, 250, None, 99]
+
+
+def test_a_request_that_is_sent_again() -> None:
+    """To the same node, with another timeout, and to a node that offers another lease."""
+    request = AcquireRequest("locks", "50%")
+    here, there = SessionProtocol(3, OFFERED), SessionProtocol(3, {"locks": 300})
+    sent = [
+        json.loads(protocol.request(request, timeout_ms, now_us)[1])
+        for protocol, timeout_ms, now_us in [
+            (here, None, 7),
+            (here, None, 8),
+            (here, 250, 9),
+            (there, 250, 10),
+            (here, None, 11),
+        ]
+    ]
+    assert sent == [
+        ["request", 1, "locks", ["50%"], None, 2_000, 7],
+        ["request", 2, "locks", ["50%"], None, 2_000, 8],
+        ["request", 3, "locks", ["50%"], 250, 2_000, 9],
+        ["request", 1, "locks", ["50%"], 250, 300, 10],
+        ["request", 4, "locks", ["50%"], None, 2_000, 11],
+    ]
+    assert (here.beat_us, there.beat_us) == (2_000_000 // 3, 100_000)
 
 
 def test_the_shortest_lease_sets_the_pace_of_heartbeats() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     assert protocol.beat_us == 1_000_000
     requested(protocol, lease=0.3)
     requested(protocol)
@@ -211,16 +277,16 @@ def test_the_shortest_lease_sets_the_pace_of_heartbeats() -> None:
 
 def test_a_lease_longer_than_the_clusters_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a lease of 3 s is longer .* locks \(2 s\)"):
-        requested(SessionProtocol(3), lease=3)
+        requested(SessionProtocol(3, OFFERED), lease=3)
 
 
 def test_a_name_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a name of 20,012 bytes is too long"):
-        SessionProtocol(3).request(AcquireRequest("locks", "x" * 20_000), None, None, 0)
+        SessionProtocol(3, OFFERED).request(AcquireRequest("locks", "x" * 20_000), None, 0)
 
 
 def test_a_lease_is_counted_from_when_the_client_sent_the_line() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     id = requested(protocol, now_us=1_000)
     protocol.receive(["granted", id, 7, 2, 1_000, "x"], now_us=2_500)
     assert protocol.next_expiry_us() == 3_000
@@ -229,7 +295,7 @@ def test_a_lease_is_counted_from_when_the_client_sent_the_line() -> None:
 
 
 def test_a_heartbeat_renews_what_the_node_still_knows() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     kept, lost = granted(protocol, 0), granted(protocol, 0)
     events = protocol.receive(["alive", 5_000, [[kept.id, 2_000]]], 6_000)
     assert events == [LeaseRenewed(kept.id), LeaseLost(lost.id, FORGOTTEN)]
@@ -237,13 +303,13 @@ def test_a_heartbeat_renews_what_the_node_still_knows() -> None:
 
 
 def test_an_answer_that_was_sent_before_the_grant_takes_nothing_back() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     granted(protocol, at_us=5_000)
     assert protocol.receive(["alive", 5_000, []], 6_000) == []
 
 
 def test_a_late_answer_does_not_shorten_a_lease() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     lease = granted(protocol, at_us=5_000)
     protocol.receive(["alive", 1_000, [[lease.id, 2_000]]], 6_000)
     assert lease.until_us == 2_005_000
@@ -251,7 +317,7 @@ def test_a_late_answer_does_not_shorten_a_lease() -> None:
 
 
 def test_lost_wanted_and_refused() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     lease, waiting = granted(protocol), requested(protocol)
     assert protocol.receive(["wanted", lease.id], 1) == [LeaseWanted(lease.id)]
     assert protocol.receive(["lost", lease.id, "by force"], 1) == [LeaseLost(lease.id, "by force")]
@@ -261,7 +327,7 @@ def test_lost_wanted_and_refused() -> None:
 
 
 def test_what_was_released_is_forgotten() -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     lease, withdrawn = granted(protocol), requested(protocol)
     protocol.forget(lease.id)
     protocol.forget(withdrawn)
@@ -271,9 +337,24 @@ def test_what_was_released_is_forgotten() -> None:
     assert protocol.next_expiry_us() is None
 
 
+def test_the_line_that_ends_a_lease() -> None:
+    protocol = SessionProtocol(3, OFFERED)
+    first, second, elsewhere = (
+        granted(protocol),
+        granted(protocol),
+        granted(SessionProtocol(3, OFFERED)),
+    )
+    assert elsewhere.id == first.id
+    assert protocol.end(elsewhere) is None, "it has the id of another lease"
+    assert json.loads(protocol.end(first) or "") == ["release", first.id]
+    assert json.loads(protocol.end(second, 'b"') or "") == ["transfer", second.id, 'b"']
+    assert protocol.end(first) is None
+    assert not protocol.leases
+
+
 @pytest.mark.parametrize("id", [0, -1, 2, 1 << 70])
 def test_a_node_cannot_grant_what_was_not_requested(id: int) -> None:
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     requested(protocol)
     with pytest.raises(ProtocolError, match="which was never sent"):
         protocol.receive(["granted", id, 7, None, 0, "x"], 1)
@@ -281,7 +362,7 @@ def test_a_node_cannot_grant_what_was_not_requested(id: int) -> None:
 
 def test_a_node_cannot_count_a_lease_from_the_future() -> None:
     """Such a lease would be over for the node before it is over for the client."""
-    protocol = SessionProtocol(3)
+    protocol = SessionProtocol(3, OFFERED)
     lease, id = granted(protocol), requested(protocol)
     with pytest.raises(ProtocolError, match="which is not over yet"):
         protocol.receive(["granted", id, 8, 2_000, 11, "x"], 10)
@@ -301,7 +382,7 @@ class AnyNode(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.protocol = SessionProtocol(3)
+        self.protocol = SessionProtocol(3, OFFERED)
         self.now_us = 0
         self.open: set[int] = set()  # requests without an answer
         self.promised: dict[int, int] = {}  # the latest promise for each lease
@@ -393,8 +474,8 @@ TestAnyNode.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() -> None:
-    here, there = SessionProtocol(3), SessionProtocol(3)
-    id, _ = here.request(AcquireRequest("locks", "x", 1.5), None, 2_000, 0)
+    here, there = SessionProtocol(3, OFFERED), SessionProtocol(3, OFFERED)
+    id, _ = here.request(AcquireRequest("locks", "x", 1.5), None, 0)
     lease = here.receive_grant(["granted", id, 7, 1_500, 0, "x"], 10)
     assert lease is not None
     begun = there.claim(lease, 5, here.own_lease_ms(id, 2_000), 20, keep=True)
@@ -409,7 +490,7 @@ def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() ->
 
 def test_a_node_that_leaves_says_so() -> None:
     line = decode(b'["leave",0,"node 1 is shutting down"]', "node 1")
-    assert SessionProtocol(3).receive(line, 0) == [NodeLeaves("node 1 is shutting down")]
+    assert SessionProtocol(3, OFFERED).receive(line, 0) == [NodeLeaves("node 1 is shutting down")]
 
 
 @pytest.mark.parametrize(
