@@ -34,6 +34,17 @@ def microseconds() -> int:
     return nanoseconds() // 1_000
 
 
+def boot_id() -> bytes:
+    """Return the 16 bytes by which the system names this boot of the machine; empty if it has
+    none.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+            return bytes.fromhex(file.read().strip().replace("-", ""))
+    except OSError:
+        return b""
+
+
 LONGEST_WAIT = 0.25
 """Seconds after which to read this clock again: waits of the system do not count time asleep."""
 
@@ -49,4 +60,4 @@ class Deadline:
         return None if self.at is None else max(0.0, self.at - seconds())
 
 
-__all__ = ["LONGEST_WAIT", "Deadline", "microseconds", "nanoseconds", "seconds"]
+__all__ = ["LONGEST_WAIT", "Deadline", "boot_id", "microseconds", "nanoseconds", "seconds"]

@@ -71,15 +71,6 @@ BEAT_MS = 1_000
 """Time between two looks whether the file of a held lock is still in its folder."""
 
 
-def _boot() -> bytes:
-    """Return the id of this start of the machine; empty if the system has none."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
-            return bytes.fromhex(file.read().strip().replace("-", ""))
-    except OSError:
-        return b""
-
-
 # Descriptors.
 
 _FORKING = threading.Lock()
@@ -259,7 +250,7 @@ class LocalEngine(Engine):
         own = os.path.join(os.path.dirname(last_file()), "local")  # noqa: PTH118, PTH120
         self._folder = unquote(parts.path) if parts.scheme and parts.path else own
         self.shown = f"local ({self._folder})"
-        self._boot = _boot()
+        self._boot = boottime.boot_id()
         self._boot_id = self._boot.ljust(16, b"\0")
         self._is_checked = False
         self._idle: dict[str, list[int]] = {}  # by path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import habemus
-from habemus.client.engines import local
+from habemus import boottime
 from habemus.fencing.tokens import token_text
 
 
@@ -23,7 +23,7 @@ def test_tokens_grow_across_starts_of_the_machine(
 ) -> None:
     found = []
     for start in (b"a" * 16, b"a" * 16, b"b" * 16, b"a" * 16):
-        monkeypatch.setattr(local, "_boot", lambda start=start: start)
+        monkeypatch.setattr(boottime, "boot_id", lambda start=start: start)
         found.append(token_text(token(tmp_path / "locks")))
     assert found == ["1.1", "1.2", "2.1", "3.1"]
 
@@ -32,7 +32,7 @@ def test_every_token_is_synced_if_starts_cannot_be_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[int] = []
-    monkeypatch.setattr(local, "_boot", lambda: b"")
+    monkeypatch.setattr(boottime, "boot_id", lambda: b"")
     monkeypatch.setattr("os.fsync", synced.append)
     first = token(tmp_path / "locks")
     synced.clear()
