@@ -26,7 +26,8 @@ from habemus.operations.cluster_view import ClusterView
 from habemus.runtimes.live.config import Config
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.codec import LARGEST_TERM
-from habemus.runtimes.live.storage.log import FILE, Entry, StableMemory
+from habemus.runtimes.live.storage.batches import Entry
+from habemus.runtimes.live.storage.log import FILE, StableMemory
 
 FORMAT = 1
 JUMP = 1 << 22

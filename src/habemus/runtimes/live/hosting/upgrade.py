@@ -22,7 +22,8 @@ import msgspec
 from habemus.core.node import PureNode
 from habemus.core.process import ProcessId
 from habemus.runtimes.live.hosting.service import Service
-from habemus.runtimes.live.storage.log import CorruptStorage, Entry, StableMemory
+from habemus.runtimes.live.storage.batches import Entry
+from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory
 
 log = logging.getLogger("habemus.live")
 

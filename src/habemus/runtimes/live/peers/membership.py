@@ -47,7 +47,8 @@ from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import StatePageFrame, StateQueryFrame
-from habemus.runtimes.live.storage.log import COST, REPLACES, Entry, StableMemory, StorageFailed
+from habemus.runtimes.live.storage.batches import Entry
+from habemus.runtimes.live.storage.log import COST, REPLACES, StableMemory, StorageFailed
 
 log = logging.getLogger("habemus.live")
 

@@ -22,7 +22,8 @@ from time import monotonic_ns
 
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.monitoring.meter import Meter
-from habemus.runtimes.live.storage.log import Entry, StableMemory, StorageFailed
+from habemus.runtimes.live.storage.batches import Entry
+from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
 ALONE = 8
 """Single-entry batches in a row after which the event loop stores the next one itself."""
@@ -70,6 +71,29 @@ class GroupCommit:
             self._turn.at_end(self._begin)  # collects the entries of the whole turn
         self._entries.append(entry)
         return self._number
+
+    def write(self, entry: Entry) -> bool:
+        """Write an entry that a crash of the machine may lose.  Return whether it is written: not
+        while other entries are being stored, because the order counts.
+        """
+        if not self._memory.can_write or self._has_failed or self._busy or self._entries:
+            return False
+        try:
+            self._memory.write([entry])
+        except StorageFailed as reason:
+            self._has_failed = True
+            self._failed(reason)
+            return False
+        self._counts["written"] += 1
+        return True
+
+    def remove(self, key: str) -> int | None:
+        """Remove a key.  Return the number of the batch; None if that is done, as only `write` has
+        given it a value.
+        """
+        if not self._memory.is_logged(key) and self.write((key, None)):
+            return None
+        return self.add((key, None))
 
     def close(self) -> None:
         """Finish the current batch, and end the thread."""

@@ -1,9 +1,8 @@
 """Stable memory: an append-only log that survives a crash of the process or the machine.
 
 One file holds a table from keys to values.  A later entry replaces an earlier one with the same
-key; an entry without a value removes it.  Entries that are stored together form a *batch*:
-
-    mark (4 bytes)  length (4)  sequence (8)  checksum (4)  body: MessagePack, the entries
+key; an entry without a value removes it.  Entries that are stored together form a *batch*
+(`batches`).
 
 A batch is written and synced as a whole before it is acknowledged (group commit: entries that were
 added while the disk was busy go with the next batch).  The lock file beside the log holds the
@@ -34,6 +33,11 @@ next start reads what is there.  The same holds if the file was deleted or moved
 When most of the file is outdated, the table is written to a new file, which is synced and renamed
 over the old one.  If that fails (no descriptor, no space), the old file stays in use.
 
+Entries that a crash of the machine may lose are only *written* (`recent`).  They go to the log when
+their file has become long, when the log is compacted, when the memory is closed, and at the next
+start if only the process has crashed.  The log names the boot of the machine in which they are
+written: after another boot the memory cannot know what it has lost (`lost_us`).
+
 Each memory has a random *identity*, by which other nodes recognise it (see `membership`).  A file
 lock keeps a second process out.
 """
@@ -47,29 +51,40 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
+
+from habemus import boottime
+from habemus.runtimes.live.storage.batches import (
+    ENTRIES,
+    MARK,
+    Entry,
+    apply_entries,
+    batch_at,
+    batch_of,
+)
+from habemus.runtimes.live.storage.recent import FILE as RECENT
+from habemus.runtimes.live.storage.recent import RecentEntries, read_recent
 
 log = logging.getLogger("habemus.live")
 
 FILE = "memory"
 LOST = "memory.lost"
 """New name of a corrupt file when the node is replaced."""
-MARK = b"hbm1"
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
-_HEAD = struct.Struct(">4sIQI")
 _STORED = struct.Struct(">16sQI")  # identity, sequence of the last synced batch, checksum
 _KNOWN = struct.Struct(">16sI")
-BATCH_LIMIT = 1 << 30
 ROOM = 64 << 10
 """Bytes by which the file grows at once; some 400 batches of one grant."""
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 COMPACT_FROM = 4 << 20
 """Bytes; a smaller file is never compacted."""
+RECENT_LIMIT = 1 << 20
+"""Bytes of recent entries above which they go to the log."""
 COMPACT_AT = 4
 """Ratio of file size to table size at which the file is compacted."""
 IDENTITY_SIZE = 16
@@ -83,14 +98,13 @@ _NODE = "/node/"  # identity of another node
 _VARIABLES = "/variables/"  # names of the durable variables of a process, as they are stored
 _AGREED = "/agreed/"  # identity by which the members have agreed to know another node
 _STARTED_WITH = "/nodes"  # the nodes in the file with which the owner last started
+_BOOT = "/boot"  # the boot in which entries are written without a sync, and `lost_us` of the next
 
 NEW = "new"
 REPLACES = "replaces"
 
-Entry = tuple[str, bytes | None]
-_ENTRIES = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
 _NAMES = msgspec.msgpack.Decoder(list[str])
-_ENCODER = msgspec.msgpack.Encoder()
+_BOOTED = msgspec.msgpack.Decoder(tuple[bytes, int])
 
 COST = (
     "if it is lost for good, start the node with `habemus node --replace`: it recovers its state"
@@ -183,6 +197,11 @@ class StableMemory:
         self._commits = threading.Lock()
         self._table: dict[str, bytes] = {}
         self._disk: Disk | None = None
+        self._latest: dict[str, int] = {}  # the last batch of each key, while the log is read
+        self._recent: dict[str, bytes | None] = {}  # written, and not in the log yet
+        self._recent_file: RecentEntries | None = None
+        self.lost_us = 0
+        """How long the owner has to stay down, because entries that were written may be lost."""
         try:
             self._lock = _locked(folder)
             try:
@@ -213,6 +232,7 @@ class StableMemory:
             self._check(owner, replace)
             self._disk = File(self._path, self._size)
             self._place = _place_of(self._path)
+            self._regain_recent()
             if _IDENTITY not in self._table:  # written by an earlier version
                 self.commit([(_IDENTITY, os.urandom(IDENTITY_SIZE))])
         else:
@@ -256,6 +276,39 @@ class StableMemory:
                 f"{self._path} is intact: --replace is for a node that has lost its memory; start"
                 " it without --replace"
             )
+
+    def _regain_recent(self) -> None:
+        """Move what was written before a crash of the process to the log."""
+        latest, self._latest = self._latest, {}
+        if _BOOT not in self._table:
+            return
+        boot, lost_us = _BOOTED.decode(self._table[_BOOT])
+        if boot != boottime.boot_id() or not (self._folder / RECENT).exists():
+            self.lost_us = lost_us
+            return
+        found: dict[str, bytes | None] = {}
+        for sequence, entries in read_recent(self._folder):
+            found.update(each for each in entries if sequence >= latest.get(each[0], 0))
+        if found:
+            self.commit(list(found.items()))
+
+    def begin_recent(self, lost_us: int) -> None:
+        """Allow `write` from now on, unless boots of the machine cannot be told apart.
+
+        lost_us: how long the owner has to stay down if the machine crashes.  It has done so, if it
+            had to.
+        """
+        boot = boottime.boot_id()
+        if not boot:
+            return
+        try:
+            self._recent_file = RecentEntries(self._folder)
+        except OSError as error:
+            raise StorageFailed(
+                f"stable memory in {self._folder}: {error.strerror or error}"
+            ) from None
+        self.commit([(_BOOT, msgspec.msgpack.encode((boot, lost_us)))])
+        self.lost_us = 0
 
     @property
     def table(self) -> Mapping[str, bytes]:
@@ -320,32 +373,82 @@ class StableMemory:
             is_in_place = _place_of(self._path) == self._place
         except FileNotFoundError:
             is_in_place = False
+        advice = COST
+        if is_in_place and self._recent_file is not None:
+            is_in_place, advice = self._recent_file.is_in_place(), "start the node again"
         if not is_in_place:
-            reason = f"{self._path} was deleted or replaced while the node was running; {COST}"
+            file = self._path if advice is COST else self._folder / RECENT
+            reason = f"{file} was deleted or replaced while the node was running; {advice}"
             self._failed = self._failed or reason
             raise StorageFailed(self._failed)
 
     def commit(self, entries: list[Entry]) -> None:
         """Store the entries, all or none.  When it returns they are on disk."""
-        with self._commits:
-            if self._failed is not None:
-                raise StorageFailed(self._failed)
-            try:
-                assert self._disk is not None
-                batch = self._batch(entries)
-                self._disk.write(batch)
-                self._disk.sync()
-                self._check_place()
-                self._size += len(batch)
-                self._note_stored()
-                _apply(self._table, entries)
-                if self._size > self._compact_from and self._size > COMPACT_AT * self._live():
-                    self._compact()
-            except OSError as error:
-                self._failed = f"stable memory in {self._folder}: {error.strerror or error}"
-                raise StorageFailed(self._failed) from error
+        with self._commits, self._failing():
+            self._store(entries)
+            if self._size > self._compact_from and self._size > COMPACT_AT * self._live():
+                self._compact()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Fail for good if the system reports an error, and if it has done so before."""
+        if self._failed is not None:
+            raise StorageFailed(self._failed)
+        try:
+            yield
+        except OSError as error:
+            self._failed = f"stable memory in {self._folder}: {error.strerror or error}"
+            raise StorageFailed(self._failed) from error
+
+    def _store(self, entries: list[Entry]) -> None:
+        assert self._disk is not None
+        batch = self._batch(entries)
+        self._disk.write(batch)
+        self._disk.sync()
+        self._check_place()
+        self._size += len(batch)
+        self._note_stored()
+        apply_entries(self._table, entries)
+        for key, _ in entries:
+            self._recent.pop(key, None)  # older than what the log has now
+
+    @property
+    def can_write(self) -> bool:
+        return self._recent_file is not None
+
+    def write(self, entries: list[Entry]) -> None:
+        """Write the entries: when it returns, a crash of the process cannot lose them."""
+        with self._commits, self._failing():
+            assert self._recent_file is not None
+            self._recent_file.write(self._sequence, entries)
+            self._recent.update(entries)
+            if self._recent_file.size > RECENT_LIMIT:
+                self._store_recent()
+
+    def _store_recent(self) -> None:
+        """Move the recent entries to the log."""
+        assert self._recent_file is not None
+        if self._recent:
+            self._store(list(self._recent.items()))
+        self._recent_file.clear()
+
+    def is_logged(self, key: str) -> bool:
+        """Return whether the log has a value for the key, and not only the recent entries."""
+        return key in self._table
+
+    def _end_recent(self) -> None:
+        """Leave nothing that a crash of the machine could lose."""
+        with self._commits, self._failing():
+            self._store_recent()
+            self._store([(_BOOT, None)])
 
     def close(self) -> None:
+        if self._recent_file is not None:
+            is_stored = False
+            with suppress(StorageFailed):  # then the next start reads the file
+                self._end_recent()
+                is_stored = True
+            self._recent_file.close(remove=is_stored)
         if self._disk is not None:
             if self._failed is None:
                 with suppress(OSError):
@@ -356,9 +459,9 @@ class StableMemory:
     # Writing.
 
     def _batch(self, entries: list[Entry]) -> bytes:
-        body = _ENCODER.encode(entries)
+        batch = batch_of(self._sequence + 1, entries)
         self._sequence += 1
-        return _headed(self._sequence, body)
+        return batch
 
     def _note_stored(self) -> None:
         head = self._table[_IDENTITY] + self._sequence.to_bytes(8, "big")
@@ -369,6 +472,7 @@ class StableMemory:
 
     def _compact(self) -> None:
         old, sequence = self._disk, self._sequence
+        apply_entries(self._table, list(self._recent.items()))
         try:
             self._rewrite()
         except _NotRewritten as reason:
@@ -383,6 +487,9 @@ class StableMemory:
         self._compact_from = COMPACT_FROM
         if old is not None:
             old.close()
+        if self._recent_file is not None:
+            self._recent.clear()
+            self._recent_file.clear()
 
     def _rewrite(self) -> None:
         """Write the table to a new file, which replaces the old one.
@@ -427,12 +534,14 @@ class StableMemory:
             return False
         content = self._path.read_bytes()
         position = 0
-        while (found := _batch_at(content, position)) is not None and (
+        while (found := batch_at(content, position)) is not None and (
             not position or found[0] == self._sequence + 1
         ):
             self._sequence, body, position = found
             try:
-                _apply(self._table, _ENTRIES.decode(body))
+                entries = ENTRIES.decode(body)
+                apply_entries(self._table, entries)
+                self._latest.update((key, self._sequence) for key, _ in entries)
             except (msgspec.DecodeError, ValueError) as error:
                 raise CorruptStorage(
                     f"{self._path}: batch {self._sequence} is malformed: {error}; {COST}"
@@ -501,42 +610,12 @@ def _place_of(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _headed(sequence: int, body: bytes) -> bytes:
-    if len(body) > BATCH_LIMIT:
-        raise OSError(f"batch of {len(body)} bytes; the limit is {BATCH_LIMIT}")
-    return _HEAD.pack(MARK, len(body), sequence, _checksum(sequence, body)) + body
-
-
-def _checksum(sequence: int, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(struct.pack(">QI", sequence, len(body))))
-
-
-def _batch_at(content: bytes, position: int) -> tuple[int, bytes, int] | None:
-    """Return sequence, body and end of the batch that begins here, if it is whole."""
-    start = position + _HEAD.size
-    if start > len(content):
-        return None
-    mark, length, sequence, checksum = _HEAD.unpack_from(content, position)
-    body = content[start : start + length]
-    if mark != MARK or len(body) != length or _checksum(sequence, body) != checksum:
-        return None
-    return sequence, body, start + length
-
-
 def _whole_batch_from(content: bytes, position: int, sequence: int) -> int | None:
     """Return the sequence of a later whole batch after a corrupt one, found by its mark."""
     position = content.find(MARK, position)
     while position >= 0:
-        found = _batch_at(content, position)
+        found = batch_at(content, position)
         if found is not None and found[0] > sequence:
             return found[0]
         position = content.find(MARK, position + 1)
     return None
-
-
-def _apply(table: dict[str, bytes], entries: list[Entry]) -> None:
-    for key, value in entries:
-        if value is None:
-            table.pop(key, None)
-        else:
-            table[key] = value

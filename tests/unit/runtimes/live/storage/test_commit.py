@@ -13,8 +13,9 @@ from tests import virtual
 
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.storage import commit
+from habemus.runtimes.live.storage.batches import Entry
 from habemus.runtimes.live.storage.commit import ALONE, QUICK_NS, GroupCommit
-from habemus.runtimes.live.storage.log import Entry, StableMemory, StorageFailed
+from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
 
 class Disk:
@@ -28,6 +29,8 @@ class Disk:
         self.breaks = False
         self.batches: list[int] = []
         self.by_loop: list[bool] = []
+        self.written: list[Entry] = []
+        self.logged: set[str] = set()
         self._loop_thread = threading.get_ident()
 
     def commit(self, entries: list[Entry]) -> None:
@@ -36,6 +39,17 @@ class Disk:
         self.by_loop.append(threading.get_ident() == self._loop_thread)
         self.batches.append(len(entries))
         self.now += self.takes_ns
+        self.logged.update(key for key, _ in entries)
+
+    can_write = True
+
+    def write(self, entries: list[Entry]) -> None:
+        if self.breaks:
+            raise StorageFailed("broken")
+        self.written += entries
+
+    def is_logged(self, key: str) -> bool:
+        return key in self.logged
 
 
 class LockQueues:
@@ -126,5 +140,39 @@ def test_nobody_hears_of_what_the_loop_could_not_store(run: Test) -> None:
         await desk.add("a")
         assert (len(desk.told), len(desk.failures)) == (ALONE, 1)
         assert desk.commit.is_idle
+
+    run(test)
+
+
+def test_an_entry_is_written_at_once_unless_others_are_being_stored(run: Test) -> None:
+    async def test(desk: LockQueues) -> None:
+        assert desk.commit.write(("x", b"1"))
+        number = desk.commit.add(("a", b""))
+        assert not desk.commit.write(("x", b"2"))
+        async with asyncio.timeout(600):
+            while number not in desk.told:
+                await asyncio.sleep(0.001)
+        assert desk.commit.write(("x", b"3"))
+        assert desk.disk.written == [("x", b"1"), ("x", b"3")]
+
+    run(test)
+
+
+def test_a_key_is_removed_by_the_disk_only_if_the_disk_has_it(run: Test) -> None:
+    async def test(desk: LockQueues) -> None:
+        assert desk.commit.write(("x", b"1"))
+        assert desk.commit.remove("x") is None
+        assert desk.disk.written[-1] == ("x", None)
+        assert desk.commit.remove("a") == len(desk.told) + 1
+
+    run(test)
+
+
+def test_nothing_follows_from_what_could_not_be_written(run: Test) -> None:
+    async def test(desk: LockQueues) -> None:
+        desk.disk.breaks = True
+        assert not desk.commit.write(("x", b"1"))
+        await desk.add("x")
+        assert (len(desk.told), len(desk.failures)) == (ALONE, 1)
 
     run(test)

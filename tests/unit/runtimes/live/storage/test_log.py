@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.runtimes.live.storage import log as storage
+from habemus.runtimes.live.storage.batches import MARK
 from habemus.runtimes.live.storage.log import CorruptStorage, File, StableMemory, StorageFailed
 
 OWNER = "office/1"
@@ -149,7 +150,7 @@ def test_a_batch_torn_at_any_byte_of_the_room_is_cut(
     """Of the last batch some bytes are on disk, at its beginning or its end, and else zeros."""
     content = crash(tmp_path)
     used = len(content.rstrip(b"\0"))
-    start = content.rfind(storage.MARK)
+    start = content.rfind(MARK)
     for cut in range(start, used, 3):
         for torn in (
             content[:cut] + bytes(len(content) - cut),
@@ -170,7 +171,7 @@ def test_a_batch_torn_at_any_byte_of_the_room_is_cut(
 def test_room_does_not_hide_lost_batches(tmp_path: Path) -> None:
     """Zeros in the place of a batch that is known to be stored, or before a later one."""
     content = crash(tmp_path)
-    starts = [place for place in range(len(content)) if content.startswith(storage.MARK, place)]
+    starts = [place for place in range(len(content)) if content.startswith(MARK, place)]
     for start in starts[1:]:
         damaged = content[:start] + bytes(len(content) - start)
         (tmp_path / storage.FILE).write_bytes(damaged)
@@ -202,7 +203,7 @@ def test_without_place_for_room_batches_are_stored_until_the_disk_is_full(tmp_pa
     memory.close()
 
 
-@pytest.mark.parametrize("rubbish", [os.urandom(5_000), storage.MARK * 50, bytes(5_000) + b"x"])
+@pytest.mark.parametrize("rubbish", [os.urandom(5_000), MARK * 50, bytes(5_000) + b"x"])
 def test_rubbish_behind_the_last_batch_is_cut(tmp_path: Path, rubbish: bytes) -> None:
     filled(tmp_path)
     with (tmp_path / storage.FILE).open("ab") as file:
@@ -229,7 +230,7 @@ def refusal(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"", b"noise", bytes(4_096), os.urandom(4_096), storage.MARK * 50, storage.MARK]
+    "garbage", [b"", b"noise", bytes(4_096), os.urandom(4_096), MARK * 50, MARK]
 )
 def test_a_file_of_garbage_is_not_taken_for_a_new_one(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / storage.FILE).write_bytes(garbage)
