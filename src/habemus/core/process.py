@@ -149,6 +149,15 @@ class Behaviour(NamedTuple):
     values: dict[str, type[Value]]  # the types it handles, by name
 
 
+class Unsynced(NamedTuple):
+    """Durable variables of a process of which a crash of its machine may lose the latest values, if
+    the process then stays down for a time.
+    """
+
+    variables: tuple[str, ...] = ()
+    down: int = 0  # microseconds
+
+
 _REQUIRED: Any = object()
 _GIVEN: list[str] = []  # names of the attributes that the runtime sets on every process
 _FORMER = {
@@ -653,6 +662,12 @@ class Process(metaclass=ProcessType):
         all former lives of this process.
         """
         raise NotImplementedError
+
+    def unsynced(self) -> Unsynced:
+        """Return the durable variables that a live node writes without waiting for the disk.  A
+        crash of the process alone loses nothing.
+        """
+        return Unsynced()
 
     def absorb(self, idle: Self) -> bool:
         """Take in what an idle process of another instance on the same node must remember, so that

@@ -19,6 +19,7 @@ class _Variable(NamedTuple):
     shape: Shape
     known: Known
     title: str  # path and class of its part, and its name
+    is_synced: bool  # a crash of the machine must not lose its latest value
 
 
 class Stable:
@@ -34,6 +35,7 @@ class Stable:
                 shape,
                 stack.known_at(part.port),
                 f"{part.path}:{type(part.plan).__name__}.{name}",
+                name not in part.plan.unsynced().variables,
             )
             for part in stack.parts
             for place, name, shape in _durable(type(part.plan))
@@ -44,12 +46,22 @@ class Stable:
             if each.shape.freeze is not None
         ]
         # the others, those of each part at once: a live node compares them after every step
-        plain = [each for each in self._variables if each.shape.freeze is None]
+        kind = attrgetter("port", "is_synced")
+        plain = sorted((each for each in self._variables if each.shape.freeze is None), key=kind)
+        groups = [
+            (port, is_synced, list(found)) for (port, is_synced), found in groupby(plain, kind)
+        ]
         # The getter of a single variable returns no tuple; compiled code would expect one.
         self._taken: list[tuple[int, Callable[[Any], Any]]] = [
-            (port, attrgetter(*(each.name for each in found)))
-            for port, found in groupby(plain, key=lambda each: each.port)
+            (port, attrgetter(*(each.name for each in found))) for port, _, found in groups
         ]
+        # of the values that are taken, in their order
+        self._are_synced = [is_synced for _, is_synced, _ in groups]
+        self._are_synced += [
+            each.is_synced for each in self._variables if each.shape.freeze is not None
+        ]
+        self.down_us = max((part.plan.unsynced().down for part in stack.parts), default=0)
+        """How long the process stays down after a crash of its machine."""
 
     @property
     def names(self) -> list[str]:
@@ -77,6 +89,15 @@ class Stable:
                 return False
             place += 1
         return True
+
+    def must_sync(self, parts: Sequence[Process], taken: tuple[Any, ...]) -> bool:
+        """Return whether variables have changed that a crash of the machine must not set back."""
+        return any(
+            is_synced and now != before
+            for is_synced, now, before in zip(
+                self._are_synced, self.taken(parts), taken, strict=True
+            )
+        )
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
         """Return the current values in a form that JSON can hold."""

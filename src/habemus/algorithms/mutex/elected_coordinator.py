@@ -64,7 +64,17 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
     newer,
 )
 from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED
-from habemus.core import Const, MistakeInPlan, ProcessId, System, Timer, request, upon, whenever
+from habemus.core import (
+    Const,
+    MistakeInPlan,
+    ProcessId,
+    System,
+    Timer,
+    Unsynced,
+    request,
+    upon,
+    whenever,
+)
 from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
@@ -530,6 +540,17 @@ class ElectedCoordinator(Participant):
         if self.lending and self.recording == "majority":
             self.have_recorded_by([peer for peer in self.peers if peer not in self.recorders])
 
+    def unsynced(self) -> Unsynced:
+        """Return the record of a loan: it is of no use when the lease has run out.  Tokens that
+        begin with a term need no record.
+        """
+        if self.lease and self.has_terms():
+            return Unsynced(("loan",), self.outlasting())
+        return Unsynced()
+
+    def has_terms(self) -> bool:
+        return self.elected_by == Terms.name
+
     # What the catalog needs to know.
 
     def awaits(self) -> Sequence[ProcessId]:
@@ -630,7 +651,8 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              granted if the loan is not over, and refused otherwise; the stay goes on with its
              token.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
-             renew.  The papers have sessions at one master; here the borrower is a process, and a
+             renew.  A crash of the machine may lose the record of a loan, if the process then stays
+             down for a lease and a tenth (`unsynced`).  The papers have sessions at one master; here the borrower is a process, and a
              stay that moves changes the borrower.
     """
 

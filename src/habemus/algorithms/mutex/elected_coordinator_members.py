@@ -159,6 +159,9 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
     def confirmed_members(self) -> tuple[int, int] | None:
         return (self.term, self.confirmed) if self.coordinator == self.me else None
 
+    def has_terms(self) -> bool:
+        return True
+
     def absorb(self, idle: Self) -> bool:
         same = (self.version, self.members) == (idle.version, idle.members)
         return same and super().absorb(idle)

@@ -145,6 +145,7 @@ class Node:
         self._early: deque[tuple[int, Frame]] = deque(maxlen=MOST_EARLY)
         self._terms = TermBound()
         self._recorder: NodeRecorder | None = None
+        self._waited_us = 0  # before it started, because its machine had crashed
         self._is_ending = False
         self._is_hurried = False
         self._stopped = False
@@ -158,6 +159,7 @@ class Node:
         self.failure = loop.create_future()
         self._assemble(loop)
         try:
+            await self._outwait_losses()
             await self._listen(loop, listening)
         except BaseException:
             await self._monitor.close()
@@ -167,6 +169,28 @@ class Node:
         self.members.is_up = True
         await self._network.serve()
         self._schedule()
+
+    async def _outwait_losses(self) -> None:
+        """Stay down until what a crash of the machine may have lost is of no use any more."""
+        memory = self._memory
+        if memory is None:
+            return
+        down_us = max(
+            service.stable[process].down_us
+            for service in self.services
+            for process in service.at(self.me)
+        )
+        if memory.lost_us:
+            wait_us = max(memory.lost_us, down_us)
+            log.warning(
+                "the machine has crashed: records of grants may be lost; this node starts in %.1f"
+                " seconds, when the leases of those grants have expired",
+                wait_us / 1_000_000,
+            )
+            await asyncio.sleep(wait_us / 1_000_000)
+            self._waited_us = wait_us
+        if down_us:
+            memory.begin_recent(down_us)
 
     def _check_protection(self) -> None:
         settings = self.settings
@@ -701,7 +725,7 @@ class Node:
         """Time until no client of an earlier life can hold the lock: none where it was idle."""
         if self._memory is None or self._memory.was_vacant or not instance.name:
             return 0
-        return _shutdown_grace_us(instance.service)
+        return max(0, _shutdown_grace_us(instance.service) - self._waited_us)
 
     def _come_up(self, local_process: LocalProcess, begin: Callable[[], None]) -> None:
         asked, local_process.deferred_requests = local_process.deferred_requests, None

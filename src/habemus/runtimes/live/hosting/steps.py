@@ -2,7 +2,8 @@
 
 1. The pure process makes its step and returns effects.  Timers are set at once.
 2. If there is stable memory and durable variables have changed, they join the next batch, and the
-   outputs of the step are held, with those of all later steps of the same process.
+   outputs of the step are held, with those of all later steps of the same process.  Variables that
+   a crash of the machine may set back are written at once instead.
 3. When the batch is stored, or at once if nothing durable changed, the outputs leave: the step is
    recorded, its messages go to the connections, or to a queue for receivers on this node, and its
    indications to the listeners.
@@ -21,7 +22,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -66,6 +67,13 @@ UNNUMBERED: Iterator[int] = repeat(0)
 """Message numbers where nothing is recorded."""
 
 
+class Changed(NamedTuple):
+    """Durable variables that a step has changed."""
+
+    entry: bytes
+    must_sync: bool  # a crash of the machine must not lose it
+
+
 class Steps:
     """Makes the steps of all local processes, and carries out their effects."""
 
@@ -96,6 +104,7 @@ class Steps:
         )
         # processes with held outputs, by batch
         self._waiting: defaultdict[int, list[LocalProcess]] = defaultdict(list)
+        self._removals: dict[str, int] = {}  # batches that remove entries, by key
         # messages between processes of this node
         self._local: deque[tuple[LocalProcess, ProcessId, int, Message, int]] = deque()
         self._delivering = False
@@ -183,7 +192,9 @@ class Steps:
 
     def forget(self, local_process: LocalProcess) -> None:
         if local_process.is_stored and self._commit is not None:
-            self._commit.add((local_process.key, None))
+            batch = self._commit.remove(local_process.key)
+            if batch is not None:
+                self._removals[local_process.key] = batch
 
     # Idle instances.
 
@@ -193,8 +204,13 @@ class Steps:
         local_process.stored = representative.stored
         for (port, timer), alarm in representative.timers.items():
             self._set_timer(local_process, SetTimer(port, timer, self._timers.left(alarm)))
-        if representative.held:
-            self._hold(local_process, representative.held[-1].batch, ("wake", (), 0))
+        # Before that, a crash would bring back what the representative or this process was.
+        batch = max(
+            representative.held[-1].batch if representative.held else 0,
+            self._removals.get(local_process.key, 0),
+        )
+        if batch:
+            self._hold(local_process, batch, ("wake", (), 0))
         self._step(local_process, ("wake", (), 0))
 
     def absorb(self, representative: LocalProcess, idle: LocalProcess) -> bool:
@@ -212,9 +228,9 @@ class Steps:
         ):
             return False
         if self._commit is not None and representative.keeps:
-            entry = self._changed(representative, stores=False)
-            if entry is not None:
-                batch = self._commit.add((representative.key, entry))
+            changed = self._changed(representative, stores=False)
+            if changed is not None:
+                batch = self._commit.add((representative.key, changed.entry))
                 self._hold(representative, batch, ("absorb", (), 0))
         self.forget(idle)
         return True
@@ -253,7 +269,7 @@ class Steps:
         commit = self._commit
         try:
             effects = _effects(local_process.pure, cause)
-            entry = (
+            changed = (
                 self._changed(local_process, stores)
                 if commit is not None and local_process.keeps
                 else None
@@ -262,9 +278,12 @@ class Steps:
         except (Exception, SystemExit) as reason:
             self._fail(local_process, cause, reason)
             return
-        if commit is not None and entry is not None:
-            local_process.is_stored = True
-            batch = commit.add((local_process.key, entry))
+        if (
+            commit is not None
+            and changed is not None
+            and not self._is_written(local_process, changed, commit)
+        ):
+            batch = commit.add((local_process.key, changed.entry))
             self._hold(local_process, batch, cause, outputs, on_done)
         elif local_process.held:
             local_process.held.append(
@@ -306,13 +325,24 @@ class Steps:
                 self._timers.cancel(local_process.timers.pop((effect.port, effect.timer), None))
 
     @staticmethod
-    def _changed(local_process: LocalProcess, stores: bool) -> bytes | None:
-        """Return the entry to store, if the step has changed durable variables."""
+    def _changed(local_process: LocalProcess, stores: bool) -> Changed | None:
+        """Return what to store, if the step has changed durable variables."""
         stable, parts = local_process.stable, local_process.pure.parts
         if not stores and stable.are_unchanged(parts, local_process.stored):
             return None
+        must_sync = stores or stable.must_sync(parts, local_process.stored)
         local_process.stored = stable.taken(parts)
-        return msgspec.msgpack.encode(stable.plain(parts))
+        local_process.is_stored = True
+        return Changed(msgspec.msgpack.encode(stable.plain(parts)), must_sync)
+
+    @staticmethod
+    def _is_written(local_process: LocalProcess, changed: Changed, commit: GroupCommit) -> bool:
+        """Write what need not be synced, unless an earlier step of the process is held."""
+        return (
+            not changed.must_sync
+            and not local_process.held
+            and commit.write((local_process.key, changed.entry))
+        )
 
     def _set_timer(self, local_process: LocalProcess, effect: SetTimer) -> None:
         timer = (effect.port, effect.timer)
@@ -344,6 +374,8 @@ class Steps:
         self._given_up(instance)
 
     def _stored(self, batch: int) -> None:
+        if self._removals:
+            self._removals = {key: each for key, each in self._removals.items() if each > batch}
         for local_process in self._waiting.pop(batch, ()):
             while local_process.held and local_process.held[0].batch <= batch:
                 _, cause, outputs, on_done = local_process.held.popleft()

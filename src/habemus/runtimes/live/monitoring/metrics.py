@@ -40,7 +40,8 @@ TRAFFIC = {
     "lost": ("habemus_peer_messages_lost", "Messages to unreachable nodes that were dropped."),
     "connected": ("habemus_peer_connections", "Connections made to other nodes."),
     "turned away": ("habemus_turned_away", "Connections and locks beyond the limits of the node."),
-    "stored": ("habemus_stored_entries", "Entries written to stable memory."),
+    "stored": ("habemus_stored_entries", "Entries written to stable memory, and synced."),
+    "written": ("habemus_written_entries", "Entries written to stable memory without a sync."),
     "failed instances": ("habemus_failed_instances", "Locks and elections that have failed."),
 }
 """Metrics of the counts that a node keeps in any case."""

@@ -166,6 +166,7 @@ def test_a_lock_that_wakes_before_the_answers_are_there_asks_for_itself(cluster:
             await visit(made, 2, "first")
             leader = made.nodes[representative(made.nodes[1]).coordinator]
             process = representative(leader)
+            await asyncio.sleep(process.patience / 1e6)  # the answers to its inquiry have arrived
             process.settled, process.answers = False, {leader.me}  # as just after a take-over
             started = asyncio.get_running_loop().time()
             await visit(made, leader.me, "x")
@@ -261,6 +262,34 @@ def test_a_copy_does_not_act_on_values_that_are_not_stored(cluster: Any) -> None
             await asked
             await cluster.until(lambda: "y" in numbers(two))
             assert gate.batches[0] == 2, "the raised value and the removal are in one batch"
+
+    virtual.run(main())
+
+
+def test_a_copy_does_not_act_before_the_entry_of_its_name_is_removed(cluster: Any) -> None:
+    """A crash would bring back the process that the entry describes."""
+
+    async def main() -> None:
+        async with cluster({"numbers": numbering()}) as made:
+            one, two = made.nodes[1], made.nodes[2]
+            await cluster.until(lambda: one.reaches() == [2, 3])
+            leave = one.subscribe("numbers", "x", lambda *_: None)
+            await one.request("numbers", "x", "use")
+            for _ in range(2):
+                await one.request("numbers", "y", "use")
+            await cluster.until(lambda: numbers(one) == ["x"] and one._steps.is_idle)
+            assert representative(one).latest == 2
+            gate = Gate(one)
+            leave()
+            await cluster.until(lambda: numbers(one) == [] and gate.reached.is_set())
+            asked = asyncio.ensure_future(one.request("numbers", "x", "tell"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert not asked.done() and process_of(two, "x").heard == [1]
+            gate.opened.set()
+            await asked
+            await cluster.until(lambda: process_of(two, "x").heard == [1, 2])
+            assert gate.batches[0] == 1, "only the removal was pending"
 
     virtual.run(main())
 

@@ -15,7 +15,9 @@ import pytest
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE, guise, node_on_loop
 
+from habemus import boottime
 from habemus.algorithms.election.terms import Heartbeat
+from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
 from habemus.core import Durable, Message, Process, ProcessId, System, request, upon
 from habemus.core.system import complete
 from habemus.deployment.services import services_of
@@ -438,6 +440,52 @@ def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(
             )  # in this life nobody was let in; in the one before perhaps
             await made.client(1, "locks", "x").visit()  # a request waits
             assert not await is_down_after_restart()
+
+    virtual.run(main())
+
+
+def test_hand_overs_of_leased_locks_wait_for_no_disk(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": ElectedCoordinatorLeased.system(3, ahead=100)}) as made:
+            clients = [made.client(number, "locks", "x") for number in (1, 2, 3)]
+            for client in clients:
+                await client.visit()
+            stored = [node.counts["batches"] for node in made.nodes.values()]
+            written = sum(node.counts["written"] for node in made.nodes.values())
+            for client in 5 * clients:
+                await client.visit()
+            assert [node.counts["batches"] for node in made.nodes.values()] == stored
+            assert sum(node.counts["written"] for node in made.nodes.values()) >= written + 15
+
+    virtual.run(main())
+
+
+def test_a_node_whose_machine_has_crashed_starts_when_its_leases_have_expired(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "elected-coordinator-leased"}) as made:
+            loop = asyncio.get_running_loop()
+            down_us = max(each.stable[1].down_us for each in made.nodes[1].services)
+            assert down_us > 0
+
+            async def seconds_until_it_has_started() -> float:
+                await made.client(1, "locks", "x").visit()
+                await made.stop(1)
+                began = loop.time()
+                node = await made.start(1)
+                assert node._grace_us(node.open("locks", "x")) == 0
+                return loop.time() - began
+
+            assert await seconds_until_it_has_started() < down_us / 1_000_000
+            with monkeypatch.context() as crash:
+                crash.setattr(StableMemory, "_end_recent", crashed)
+                crash.setattr(boottime, "boot_id", lambda: b"another boot....")
+                assert await seconds_until_it_has_started() >= down_us / 1_000_000
+            assert await seconds_until_it_has_started() < down_us / 1_000_000
+
+    def crashed(memory: StableMemory) -> None:
+        raise StorageFailed("the machine has crashed")
 
     virtual.run(main())
 
