@@ -652,8 +652,8 @@ class ElectedCoordinatorLeased(ElectedCoordinator):
              token.
     Differs  A renewal is recorded like a grant, so a coordinator that has been replaced cannot
              renew.  A crash of the machine may lose the record of a loan, if the process then stays
-             down for a lease and a tenth (`unsynced`).  The papers have sessions at one master; here the borrower is a process, and a
-             stay that moves changes the borrower.
+             down for a lease and a tenth (`unsynced`).  The papers have sessions at one master;
+             here the borrower is a process, and a stay that moves changes the borrower.
     """
 
     name = "elected-coordinator-leased"

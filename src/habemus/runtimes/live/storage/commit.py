@@ -85,6 +85,8 @@ class GroupCommit:
             self._failed(reason)
             return False
         self._counts["written"] += 1
+        for each in self._memory.overdue():
+            self.add(each)
         return True
 
     def remove(self, key: str) -> int | None:

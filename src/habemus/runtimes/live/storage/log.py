@@ -411,6 +411,8 @@ class StableMemory:
         apply_entries(self._table, entries)
         for key, _ in entries:
             self._recent.pop(key, None)  # older than what the log has now
+        if self._recent_file is not None and not self._recent:
+            self._recent_file.clear()
 
     @property
     def can_write(self) -> bool:
@@ -422,15 +424,11 @@ class StableMemory:
             assert self._recent_file is not None
             self._recent_file.write(self._sequence, entries)
             self._recent.update(entries)
-            if self._recent_file.size > RECENT_LIMIT:
-                self._store_recent()
 
-    def _store_recent(self) -> None:
-        """Move the recent entries to the log."""
-        assert self._recent_file is not None
-        if self._recent:
-            self._store(list(self._recent.items()))
-        self._recent_file.clear()
+    def overdue(self) -> list[Entry]:
+        """Return all recent entries, if it is time to commit them: their file has become long."""
+        is_long = self._recent_file is not None and self._recent_file.size > RECENT_LIMIT
+        return list(self._recent.items()) if is_long else []
 
     def is_logged(self, key: str) -> bool:
         """Return whether the log has a value for the key, and not only the recent entries."""
@@ -439,8 +437,7 @@ class StableMemory:
     def _end_recent(self) -> None:
         """Leave nothing that a crash of the machine could lose."""
         with self._commits, self._failing():
-            self._store_recent()
-            self._store([(_BOOT, None)])
+            self._store([*self._recent.items(), (_BOOT, None)])
 
     def close(self) -> None:
         if self._recent_file is not None:

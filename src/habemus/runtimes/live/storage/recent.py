@@ -45,8 +45,9 @@ class RecentEntries:
             self.size, rest = self.size + written, rest[written:]
 
     def clear(self) -> None:
-        os.ftruncate(self._descriptor, 0)
-        self.size = 0
+        if self.size:
+            os.ftruncate(self._descriptor, 0)
+            self.size = 0
 
     def close(self, *, remove: bool) -> None:
         os.close(self._descriptor)

@@ -48,6 +48,9 @@ class Disk:
             raise StorageFailed("broken")
         self.written += entries
 
+    def overdue(self) -> list[Entry]:
+        return self.written if len(self.written) == 5 else []
+
     def is_logged(self, key: str) -> bool:
         return key in self.logged
 
@@ -154,6 +157,20 @@ def test_an_entry_is_written_at_once_unless_others_are_being_stored(run: Test) -
                 await asyncio.sleep(0.001)
         assert desk.commit.write(("x", b"3"))
         assert desk.disk.written == [("x", b"1"), ("x", b"3")]
+
+    run(test)
+
+
+def test_what_is_written_is_stored_in_the_end(run: Test) -> None:
+    async def test(desk: LockQueues) -> None:
+        told = len(desk.told)
+        for number in range(5):
+            assert desk.commit.write((f"{number}", b""))
+        async with asyncio.timeout(600):
+            while len(desk.told) == told:
+                await asyncio.sleep(0.001)
+        assert desk.disk.batches[-1] == 5
+        assert desk.commit.write(("x", b""))
 
     run(test)
 

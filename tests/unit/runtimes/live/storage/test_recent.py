@@ -133,9 +133,7 @@ def test_a_file_that_is_gone_is_noticed_and_its_entries_count_as_lost(folder: Pa
     memory = begun(folder)
     memory.write([("a", b"1")])
     (folder / recent.FILE).unlink()
-    with pytest.raises(
-        StorageFailed, match=r"memory.recent was deleted or replaced while"
-    ):
+    with pytest.raises(StorageFailed, match=r"memory.recent was deleted or replaced while"):
         memory.check_place()
     memory.close()
     memory = opened(folder)
@@ -177,17 +175,20 @@ def test_a_torn_batch_was_not_written(folder: Path) -> None:
     memory.close()
 
 
-def test_many_go_to_the_log_by_one_sync(
-    folder: Path, syncs: list[int], monkeypatch: pytest.MonkeyPatch
+def test_they_are_committed_together_when_their_file_has_become_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "RECENT_LIMIT", 1_000)
     memory = begun(folder)
-    syncs.clear()
+    commits = 0
     for number in range(100):
-        memory.write([("a", b"%d" % number)])
-    assert 0 < len(syncs) < 10
-    assert (folder / recent.FILE).stat().st_size <= 1_100
-    assert table_after_kill(folder) == {"a": b"99"}
+        memory.write([("a", b"%d" % number), (f"{number % 2}", b"x")])
+        if entries := memory.overdue():
+            memory.commit(entries)
+            commits += 1
+            assert (folder / recent.FILE).stat().st_size == 0
+            assert table_after_kill(folder) == {"a": b"%d" % number, "0": b"x", "1": b"x"}
+    assert 0 < commits < 10
     memory.close()
 
 
