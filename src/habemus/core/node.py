@@ -274,7 +274,7 @@ def settle_together(
     behaviours = [type(part.plan).__behaviour__ for part in stack.parts]
     tables = [behaviour.upon for behaviour in behaviours]
     ruled = [
-        ([rule.guard for rule in behaviour.rules], behaviour.settle, process)
+        ([(rule.guard, rule.action) for rule in behaviour.rules], behaviour.settle, process)
         for behaviour, process in zip(behaviours, parts, strict=True)
         if behaviour.rules
     ]
@@ -286,10 +286,11 @@ def settle_together(
             while raised:
                 _hand_up(stack, parts, tables, *raised.popleft())
             applied = False
-            for guards, apply_rules, process in ruled:
-                for guard in guards:  # mostly none holds
+            for rules, apply_rules, process in ruled:
+                for guard, action in rules:  # mostly no guard holds
                     if guard(process):
-                        apply_rules(process)
+                        action(process)
+                        apply_rules(process)  # those that hold now
                         applied = True
                         break
             # The only part that has rules has applied them all.
