@@ -92,12 +92,10 @@ class Stable:
 
     def must_sync(self, parts: Sequence[Process], taken: tuple[Any, ...]) -> bool:
         """Return whether variables have changed that a crash of the machine must not set back."""
-        return any(
-            is_synced and now != before
-            for is_synced, now, before in zip(
-                self._are_synced, self.taken(parts), taken, strict=True
-            )
-        )
+        for is_synced, now, before in zip(self._are_synced, self.taken(parts), taken, strict=True):
+            if is_synced and now != before:
+                return True
+        return False
 
     def plain(self, parts: Sequence[Process]) -> list[Any]:
         """Return the current values in a form that JSON can hold."""

@@ -51,8 +51,8 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -384,21 +384,23 @@ class StableMemory:
 
     def commit(self, entries: list[Entry]) -> None:
         """Store the entries, all or none.  When it returns they are on disk."""
-        with self._commits, self._failing():
-            self._store(entries)
-            if self._size > self._compact_from and self._size > COMPACT_AT * self._live():
-                self._compact()
+        with self._commits:
+            self._check_is_intact()
+            try:
+                self._store(entries)
+                if self._size > self._compact_from and self._size > COMPACT_AT * self._live():
+                    self._compact()
+            except OSError as error:
+                raise self._broken(error) from error
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Fail for good if the system reports an error, and if it has done so before."""
+    def _check_is_intact(self) -> None:
         if self._failed is not None:
             raise StorageFailed(self._failed)
-        try:
-            yield
-        except OSError as error:
-            self._failed = f"stable memory in {self._folder}: {error.strerror or error}"
-            raise StorageFailed(self._failed) from error
+
+    def _broken(self, error: OSError) -> StorageFailed:
+        """Fail for good.  Return what to raise."""
+        self._failed = f"stable memory in {self._folder}: {error.strerror or error}"
+        return StorageFailed(self._failed)
 
     def _store(self, entries: list[Entry]) -> None:
         assert self._disk is not None
@@ -420,9 +422,13 @@ class StableMemory:
 
     def write(self, entries: list[Entry]) -> None:
         """Write the entries: when it returns, a crash of the process cannot lose them."""
-        with self._commits, self._failing():
+        with self._commits:
+            self._check_is_intact()
             assert self._recent_file is not None
-            self._recent_file.write(self._sequence, entries)
+            try:
+                self._recent_file.write(self._sequence, entries)
+            except OSError as error:
+                raise self._broken(error) from error
             self._recent.update(entries)
 
     def overdue(self) -> list[Entry]:
@@ -436,8 +442,7 @@ class StableMemory:
 
     def _end_recent(self) -> None:
         """Leave nothing that a crash of the machine could lose."""
-        with self._commits, self._failing():
-            self._store([*self._recent.items(), (_BOOT, None)])
+        self.commit([*self._recent.items(), (_BOOT, None)])
 
     def close(self) -> None:
         if self._recent_file is not None:

@@ -39,10 +39,11 @@ class RecentEntries:
             return False
 
     def write(self, sequence: int, entries: list[Entry]) -> None:
-        rest = memoryview(batch_of(sequence, entries))
+        rest = batch_of(sequence, entries)
         while rest:
             written = os.pwrite(self._descriptor, rest, self.size)
-            self.size, rest = self.size + written, rest[written:]
+            self.size += written
+            rest = rest[written:]
 
     def clear(self) -> None:
         if self.size:
