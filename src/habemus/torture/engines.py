@@ -28,7 +28,7 @@ from habemus.torture.links import ProxyLink, SharedListener, owner_of
 from habemus.torture.plan import BadPlan, Plan, kinds_of
 from habemus.torture.processes import READY_S, Child, DidNotStart, NodeProcess, free_ports
 from habemus.torture.run import Progress, Torture
-from habemus.torture.schedule import KINDS, MASS_KINDS, OUT_OF_HEARING, is_by_network
+from habemus.torture.schedule import KINDS, MASS_KILLS, OUT_OF_HEARING, is_by_network
 
 LEASE_S = 3.0
 LOOK_S = 0.1
@@ -37,7 +37,7 @@ LISTEN_S = 0.5
 before that listens; a connection that is accepted and broken ends the election, and the leader
 waits `initLimit` for its followers before there is another one."""
 CLIENT_KINDS = ("kill-client", "pause-client")
-SERVER_KINDS = ("kill-node", *MASS_KINDS, "pause-node", *CLIENT_KINDS, "cut-client")
+SERVER_KINDS = ("kill-node", *MASS_KILLS, "pause-node", *CLIENT_KINDS, "cut-client")
 USUAL = ("kill-node", "kill-client", "pause-node", "pause-client", "cut", "cut-client")
 REPLICATED = 2
 """Servers of an engine with a primary and its replica."""

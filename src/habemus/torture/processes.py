@@ -17,6 +17,7 @@ from random import SystemRandom
 from time import monotonic
 
 from habemus.operations.engine_servers import end_with_parent
+from habemus.runtimes.live.storage.recent import FILE as RECENT
 from habemus.torture.damage import size_without_room
 from habemus.torture.plan import LOCKS, Plan
 
@@ -176,15 +177,24 @@ class NodeProcess(Child):
             return False
         self._limit(resource.RLIM_INFINITY)
         # A write may have failed just before, and a slow machine takes a while to end the node.
-        is_full = size_without_room(self.memory) + ZEROS >= limit
+        is_full = self._written() + ZEROS >= limit
         return is_full and await self.ended(FAILING_S)
 
     def _limit_disk(self, spare: int) -> int | None:
         if not (self.is_up and self.memory.exists()):
             return None
-        limit = size_without_room(self.memory) + spare
+        limit = self._written() + spare
         self._limit(limit)
         return limit
+
+    def _written(self) -> int:
+        """Return the size of the file that the next grant is written to."""
+        recent = self.memory.parent / RECENT
+        return recent.stat().st_size if recent.exists() else size_without_room(self.memory)
+
+    def lose_unsynced(self) -> None:
+        """Remove what a crash of the machine may lose."""
+        (self.memory.parent / RECENT).unlink(missing_ok=True)
 
     def _limit(self, size: int) -> None:
         if self.is_up:

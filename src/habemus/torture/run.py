@@ -43,6 +43,7 @@ from habemus.torture.schedule import (
     CURRENT_HOLDER,
     DAMAGE_KINDS,
     MEMBER_KINDS,
+    POWER_KINDS,
     PlannedFault,
     Round,
     is_by_network,
@@ -372,6 +373,7 @@ class Torture:
             "kill-node": self._kill_nodes,
             "kill-majority": self._kill_nodes,
             "kill-all": self._kill_nodes,
+            **dict.fromkeys(POWER_KINDS, self._kill_nodes),
             "pause-node": self._pause_node,
             "disk-full": self._fill_disk,
             **dict.fromkeys(DAMAGE_KINDS, self._damage_disk),
@@ -400,6 +402,9 @@ class Torture:
         delays = [self._draw.uniform(0, STAGGER_S) if len(nodes) > 1 else 0.0 for _ in nodes]
         number = self._began(fault)
         await _all(node.kill() for node in nodes)
+        if fault.kind in POWER_KINDS:
+            for node in nodes:
+                node.lose_unsynced()
         await self._wait(fault.lasts)
         await _all(
             self._restart_later(node, delay) for node, delay in zip(nodes, delays, strict=True)

@@ -5,9 +5,10 @@ their links are hit, so that a majority of the others is up and connected, whate
 At the end of a round all faults are healed.  The next round begins after a grant; the time until
 that grant is measured.
 
-Two kinds spare no majority: `kill-majority` and `kill-all`.  A round has at most one of them, and
-then no other fault ends or pauses a node in that round.  The memory of at most one node is damaged
-in a round.  The members change at most once in a round, whatever else is hit meanwhile.
+Three kinds spare no majority: `kill-majority`, `kill-all` and `power-all`.  A round has at most one
+of them, and then no other fault ends or pauses a node in that round.  The memory of at most one
+node is damaged in a round.  The members change at most once in a round, whatever else is hit
+meanwhile.
 
 After every few rounds there is a rest that is longer than a lease, so that what clients see can be
 judged in a time without faults (`habemus.torture.judge`).
@@ -25,6 +26,11 @@ KINDS = {
     "kill-node": "kill -9 of a node, which is started again after a while",
     "kill-majority": "kill -9 of more than half of the nodes at once; they are started again",
     "kill-all": "kill -9 of all nodes at once; they are started again",
+    "power-node": (
+        "kill -9 of a node, which loses what it has not synced, as when its machine crashes; it is"
+        " started again"
+    ),
+    "power-all": "the same of all nodes at once",
     "kill-client": "kill -9 of a client; another one takes its place",
     "pause-node": "SIGSTOP of a node, SIGCONT after a while",
     "pause-client": (
@@ -60,16 +66,19 @@ KINDS = {
 GROUPS = {
     "kill": ("kill-node", "kill-client"),
     "kill-all": ("kill-majority", "kill-all"),
+    "power": ("power-node", "power-all"),
     "pause": ("pause-node", "pause-client"),
     "cut": ("cut", "cut-one-way", "cut-client"),
     "disk": ("disk-full", "disk-cut", "disk-garble", "disk-lost"),
     "member": ("member-swap", "member-replace"),
 }
 """The kinds that one word stands for."""
-MASS_KINDS = ("kill-majority", "kill-all")
+MASS_KILLS = ("kill-majority", "kill-all")
+POWER_KINDS = ("power-node", "power-all")
+MASS_KINDS = (*MASS_KILLS, "power-all")
 DAMAGE_KINDS = ("disk-cut", "disk-garble", "disk-lost")
 MEMBER_KINDS = ("member-swap", "member-replace")
-NODE_ENDS = ("kill-node", *MASS_KINDS, "disk-full", *DAMAGE_KINDS, *MEMBER_KINDS)
+NODE_ENDS = ("kill-node", *MASS_KILLS, *POWER_KINDS, "disk-full", *DAMAGE_KINDS, *MEMBER_KINDS)
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
 CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
 OUT_OF_HEARING = ("pause-client", "cut-client")
@@ -259,7 +268,7 @@ class _RoundDraft:
     def _many(self, kind: str) -> tuple[int, ...]:
         """Return all nodes, or more than half of them."""
         everybody = range(1, self._size.nodes + 1)
-        if kind == "kill-all":
+        if kind != "kill-majority":
             return tuple(everybody)
         return tuple(sorted(self._draw.sample(everybody, more_than_half(self._size.nodes))))
 

@@ -73,7 +73,7 @@ def test_majorities_and_everybody_are_killed_at_once(nodes: int) -> None:
             if fault.kind in MASS_KINDS:
                 assert not any(other.nodes for other in faults if other is not fault)
                 seen.setdefault(fault.kind, set()).add(len(set(fault.nodes)))
-    assert seen == {"kill-all": {nodes}, "kill-majority": {nodes // 2 + 1}}
+    assert seen == {"kill-all": {nodes}, "power-all": {nodes}, "kill-majority": {nodes // 2 + 1}}
 
 
 @pytest.mark.parametrize("nodes", [3, 5, 7])

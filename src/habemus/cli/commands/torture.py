@@ -76,10 +76,10 @@ if TYPE_CHECKING:
     metavar="KIND,...",
     default="",
     help=(
-        "kill, kill-all, pause, cut, delay, drop, disk, member; or kill-node, kill-client,"
-        " kill-majority, pause-node, pause-client, cut-one-way, cut-client, disk-full, disk-cut,"
-        " disk-garble, disk-lost, member-swap, member-replace.  [default: those of kill, pause and"
-        " cut that the card of the algorithm claims to tolerate]"
+        "kill, kill-all, power, pause, cut, delay, drop, disk, member; or kill-node, kill-client,"
+        " kill-majority, power-node, power-all, pause-node, pause-client, cut-one-way, cut-client,"
+        " disk-full, disk-cut, disk-garble, disk-lost, member-swap, member-replace.  [default:"
+        " those of kill, pause and cut that the card of the algorithm claims to tolerate]"
     ),
 )
 @click.option(
