@@ -102,7 +102,6 @@ QUICK = [
         network="unordered",
         outside="the links do not keep the order",
     ),
-    row("lamport", 3, "ME1 ME2 ME3", "", 546_463, 24, order=True),
     row("ricart-agrawala", 2, "ME1 ME2 ME3", "", 544, 16, entries=2, order=True),
     row("ricart-agrawala", 3, "ME1 ME2 ME3", "", 29_836, 18, order=True),
     row("ricart-agrawala", 3, "ME1 ME2", "", 2_879, 18, options=("tick=0",)),
@@ -146,7 +145,6 @@ QUICK = [
         initial=("1.priority=1",),
         order=True,
     ),
-    row("ra-reliable", 2, "ME1 ME2", "", 36_199, 20, network="lossy", merging=True),
     row("ra-reliable", 2, "ME1", "", 18_219, 16, network="duplicating", timeouts=1),
     row(
         "ricart-agrawala",
@@ -468,6 +466,8 @@ QUICK = [
 
 # Only with --times 10 or more.
 LONG = [
+    row("lamport", 3, "ME1 ME2 ME3", "", 546_463, 24, order=True),
+    row("ra-reliable", 2, "ME1 ME2", "", 36_199, 20, network="lossy", merging=True),
     row("ricart-agrawala", 4, "ME1 ME2", "", 1_412_505, 32, options=("tick=0",), network="fifo"),
     row(
         "quorum-durable",

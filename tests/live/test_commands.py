@@ -733,7 +733,8 @@ def test_nodes_are_elected_and_lead_and_a_client_that_waits_calls_an_election(
         assert cluster.process.poll() is None
     called = cluster.run("elect", "--node", "3", "--timeout", "50", "--json")
     assert json.loads(called.stdout)["leader"] == 3, called.stderr
-    assert watching.stdout.readline() == "all: led by node 3\n"
+    # A slow machine may have seen node 2 elected more than once.
+    assert "all: led by node 3\n" in iter(watching.stdout.readline, "")
     code, _, errors = ended(second)
     assert code == 123
     assert "node 3 leads now" in errors
