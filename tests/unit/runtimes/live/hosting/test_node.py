@@ -449,15 +449,19 @@ def test_a_participant_stays_down_until_nobody_can_be_inside_any_more(
 def test_hand_overs_of_leased_locks_wait_for_no_disk(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": ElectedCoordinatorLeased.system(3, ahead=100)}) as made:
+
+            def counted(what: str) -> int:
+                return sum(node.counts[what] for node in made.nodes.values())
+
             clients = [made.client(number, "locks", "x") for number in (1, 2, 3)]
             for client in clients:
                 await client.visit()
-            stored = [node.counts["batches"] for node in made.nodes.values()]
-            written = sum(node.counts["written"] for node in made.nodes.values())
-            for client in 5 * clients:
+            stored, written = counted("batches"), counted("written")
+            for client in 10 * clients:
                 await client.visit()
-            assert [node.counts["batches"] for node in made.nodes.values()] == stored
-            assert sum(node.counts["written"] for node in made.nodes.values()) >= written + 15
+            assert counted("written") - written >= 30
+            # Two for each hand-over, if they were synced; some, if there was another election.
+            assert counted("batches") - stored < 15
 
     virtual.run(main())
 
