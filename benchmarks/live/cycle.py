@@ -3,9 +3,12 @@
     python -m benchmarks.live.cycle
     python -m benchmarks.live.cycle --against OTHER/bin/python    # of another version, side by side
     python -m benchmarks.live.cycle --algorithm central --algorithm default --data
+    python -m benchmarks.live.cycle --all-cores --against OTHER/bin/python
 
-A client and three nodes share one core, and the client uses the local socket of a node.  Where the
-lock has a leader or a coordinator, the client is at the first node, wherever that is.
+A client and three nodes share one core, unless all cores are asked for.  The client uses the local
+socket of a node.  Where the lock has a leader or a coordinator, the client is at the first node,
+wherever that is.  Beside the processor time stands the time that passes, which is what
+`benchmarks.live` measures.
 Processor time hardly changes when the machine does other things.  So it shows a loss of a few per
 cent that a rate would hide.  Versions take turns, one short round each; the figures are medians
 over the rounds, and a ratio is the median of the ratios of the rounds.
@@ -45,10 +48,10 @@ while True:
         time.sleep(0.05)
 lock = cluster.lock("cycle")
 for line in sys.stdin:
-    began = time.process_time_ns()
+    began, spent = time.perf_counter_ns(), time.process_time_ns()
     for _ in range(int(line)):
         lock.release(lock.acquire())
-    print(time.process_time_ns() - began, flush=True)
+    print(time.process_time_ns() - spent, time.perf_counter_ns() - began, flush=True)
 """
 """Uses nothing that an earlier version does not have."""
 
@@ -58,6 +61,7 @@ class Round(NamedTuple):
 
     client: float
     nodes: float
+    passed: float  # until the client had gone through its cycles
 
     @property
     def total(self) -> float:
@@ -111,17 +115,22 @@ class Contestant(Service):
         before = spent_ns(self.pids())
         self._client.stdin.write(f"{cycles}\n")
         self._client.stdin.flush()
-        client = int(self._client.stdout.readline())
+        client, passed = map(int, self._client.stdout.readline().split())
         nodes = spent_ns(self.pids()) - before
-        return Round(client / cycles / 1_000, nodes / cycles / 1_000)
+        return Round(*(each / cycles / 1_000 for each in (client, nodes, passed)))
 
 
 def compare(
-    pythons: Sequence[str], algorithm: str, data: bool, rounds: int, cycles: int
+    pythons: Sequence[str],
+    algorithm: str,
+    data: bool,
+    rounds: int,
+    cycles: int,
+    cores: frozenset[int] | None,
 ) -> list[list[Round]]:
     """Start the versions and return the rounds of each."""
     contestants = [Contestant(python, algorithm, data) for python in pythons]
-    with on_cores(ONE_CORE), ExitStack() as stack:
+    with on_cores(cores), ExitStack() as stack:
         for each in contestants:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="habemus-cycle-"))
             each.start(Path(folder))
@@ -139,6 +148,7 @@ def main() -> None:
     parser.add_argument("--against", metavar="PYTHON", help="interpreter with another version")
     parser.add_argument("--algorithm", action="append", help='default: "central" and "default"')
     parser.add_argument("--data", action="store_true", help="nodes with data folders")
+    parser.add_argument("--all-cores", action="store_true", help="not only on one core")
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=20, help="after each start")
     parser.add_argument("--cycles", type=int, default=500, help="in each round")
@@ -149,7 +159,10 @@ def main() -> None:
     for algorithm in given.algorithm or ["central", "default"]:
         found_rounds: list[list[Round]] = [[] for _ in pythons]
         for _ in range(given.starts):
-            started = compare(pythons, algorithm, given.data, given.rounds, given.cycles)
+            started = compare(
+                *(pythons, algorithm, given.data, given.rounds, given.cycles),
+                None if given.all_cores else ONE_CORE,
+            )
             for known, more in zip(found_rounds, started, strict=True):
                 known += more
         totals = [[each.total for each in rounds] for rounds in found_rounds]
@@ -158,9 +171,9 @@ def main() -> None:
             "us": [round(median(each), 1) for each in totals],
             "client_us": [round(median(r.client for r in rounds), 1) for rounds in found_rounds],
             "nodes_us": [round(median(r.nodes for r in rounds), 1) for rounds in found_rounds],
-            "ratio": round(
-                median(new / old for new, old in zip(totals[0], totals[-1], strict=True)), 3
-            ),
+            "passed_us": [round(median(r.passed for r in rounds), 1) for rounds in found_rounds],
+            "ratio": ratio(totals[0], totals[-1]),
+            "ratio_passed": ratio(*([r.passed for r in found_rounds[at]] for at in (0, -1))),
         }
         found.append(row)
         if not given.json:
@@ -169,11 +182,18 @@ def main() -> None:
         json.dump(found, sys.stdout, indent=1)
 
 
+def ratio(one: Sequence[float], other: Sequence[float]) -> float:
+    return round(median(new / old for new, old in zip(one, other, strict=True)), 3)
+
+
 def shown(row: dict[str, object], *, is_compared: bool) -> str:
-    parts = zip(row["us"], row["client_us"], row["nodes_us"], strict=True)  # type: ignore[call-overload]
-    texts = [f"{total} us (client {client}, nodes {nodes})" for total, client, nodes in parts]
-    ratio = f", {row['ratio']} times" if is_compared else ""
-    return f"{row['algorithm']}: {' beside '.join(texts)}{ratio}"
+    parts = zip(row["us"], row["client_us"], row["nodes_us"], row["passed_us"], strict=True)  # type: ignore[call-overload]
+    texts = [
+        f"{total} us (client {client}, nodes {nodes}) in {passed} us"
+        for total, client, nodes, passed in parts
+    ]
+    ratios = f", {row['ratio']} times in {row['ratio_passed']} times" if is_compared else ""
+    return f"{row['algorithm']}: {' beside '.join(texts)}{ratios}"
 
 
 if __name__ == "__main__":
