@@ -287,7 +287,10 @@ class StableMemory:
             self.lost_us = lost_us
             return
         found: dict[str, bytes | None] = {}
-        for sequence, entries in read_recent(self._folder):
+        batches, is_whole = read_recent(self._folder)
+        if not is_whole:  # torn when the process crashed, or damaged since
+            self.lost_us = lost_us
+        for sequence, entries in batches:
             found.update(each for each in entries if sequence >= latest.get(each[0], 0))
         if found:
             self.commit(list(found.items()))

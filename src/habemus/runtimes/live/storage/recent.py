@@ -12,7 +12,6 @@ is a later one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from habemus.runtimes.live.storage.batches import ENTRIES, Entry, batch_at, batch_of
@@ -56,12 +55,13 @@ class RecentEntries:
             self._path.unlink(missing_ok=True)
 
 
-def read_recent(folder: Path) -> Iterator[tuple[int, list[Entry]]]:
-    """Yield the batches, each with its sequence.  One that is torn was being written when the
-    process crashed: nothing that followed from it has left the node.
+def read_recent(folder: Path) -> tuple[list[tuple[int, list[Entry]]], bool]:
+    """Return the batches, each with its sequence, and whether the file has nothing else.  What
+    follows a damaged batch is not read.
     """
     content = (folder / FILE).read_bytes()
-    position = 0
+    batches, position = [], 0
     while (found := batch_at(content, position)) is not None:
         sequence, body, position = found
-        yield sequence, ENTRIES.decode(body)
+        batches.append((sequence, ENTRIES.decode(body)))
+    return batches, position == len(content)

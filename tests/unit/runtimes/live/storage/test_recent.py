@@ -162,7 +162,7 @@ def test_without_a_boot_id_nothing_is_only_written(
     memory.close()
 
 
-def test_a_torn_batch_was_not_written(folder: Path) -> None:
+def test_what_follows_a_damaged_batch_counts_as_lost(folder: Path) -> None:
     memory = begun(folder)
     memory.write([("a", b"1")])
     memory.write([("b", b"2")])
@@ -171,7 +171,7 @@ def test_a_torn_batch_was_not_written(folder: Path) -> None:
     file = copy / recent.FILE
     file.write_bytes(file.read_bytes()[:-1])
     memory = opened(copy)
-    assert dict(memory.table) == {"a": b"1"}
+    assert (memory.lost_us, dict(memory.table)) == (LOST_US, {"a": b"1"})
     memory.close()
 
 
