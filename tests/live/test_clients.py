@@ -1066,6 +1066,24 @@ def test_whoever_does_not_read_what_it_asked_for_is_cut_off(nodes: Nodes, cluste
         lease.check()
 
 
+def test_a_client_that_reads_late_receives_every_answer(nodes: Nodes) -> None:
+    """More than a socket takes, so the node has to keep some of it."""
+    import socket
+
+    count = 1_500  # of about a kilobyte each
+    with socket.socket(socket.AF_UNIX) as made:
+        made.settimeout(PATIENCE)
+        made.connect(nodes.socket(1))
+        made.sendall(b'["hello",1,"slow"]\n')
+        for id in range(count):
+            made.sendall(b'["status",%d]\n' % id)
+        with made.makefile("rb") as lines:
+            assert lines.readline().startswith(b'["welcome"')
+            answers = [lines.readline() for _ in range(count)]
+    assert sum(map(len, answers)) > 1_000_000
+    assert all(b'["status",%d,' % id in line for id, line in enumerate(answers))
+
+
 @pytest.mark.parametrize("algorithm", ["roucairol-carvalho", "elected-coordinator-leased"])
 def test_a_lock_that_is_kept_until_somebody_wants_it(
     tmp_path: Path, start: Start, algorithm: str

@@ -13,7 +13,7 @@ import pytest
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE
 
-from habemus.runtimes.live.clients.connections import ClientConnection
+from habemus.runtimes.live.clients.connections import UNREAD_LIMIT, ClientConnection
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.log_limits import RateLimitedLog
 
@@ -54,11 +54,16 @@ class Transport:
 
 
 def connected(node: Node) -> tuple[ClientConnection, Transport]:
-    connection, transport = node._network.clients.connection(), Transport()
+    transport = Transport()
+    return connected_by(node, transport), transport
+
+
+def connected_by(node: Node, transport: Transport) -> ClientConnection:
+    connection = node._network.clients.connection()
     connection.connection_made(cast(asyncio.Transport, transport))
     connection.data_received(b'["hello",1,"client",null,null]\n')
     assert transport.lines.pop()[0] == "welcome"
-    return connection, transport
+    return connection
 
 
 def test_a_flood_of_lines_is_read_in_slices(cluster: Any) -> None:
@@ -287,6 +292,95 @@ def test_nothing_is_written_to_a_connection_that_is_closing(cluster: Any) -> Non
             transport.close()
             connection.send("news", 1, {})
             assert not transport.lines
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+class RecordingTransport(Transport):
+    """Records what is written at once, and the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[list[str]] = []
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.writes.append([json.loads(line)[0] for line in data.splitlines()])
+
+    def close(self) -> None:
+        super().close()
+        self.writes.append(["end"])
+
+
+def test_the_first_line_of_a_turn_leaves_at_once_and_the_others_together(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            transport = RecordingTransport()
+            connection = connected_by(made.nodes[1], transport)
+            connection.data_received(b'["alive",1]\n["alive",2]\n["unwatch",3]\n["alive",3]\n')
+            connection.data_received(b'["alive",4]\n')
+            connection.send("news", 1, {})  # outside of a turn
+            connection.data_received(b'["alive",5]\n["alive",6]\nnoise\n')
+            assert transport.writes == [
+                ["welcome"],
+                *(["alive"], ["alive", "alive"]),
+                ["alive"],
+                ["news"],
+                *(["alive"], ["alive", "refused"], ["end"]),
+            ]
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+def test_lines_that_a_failed_turn_left_leave_before_the_next_one(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            transport = RecordingTransport()
+            connection = connected_by(made.nodes[1], transport)
+            turn = made.nodes[1]._turn
+            turn.open()
+            connection.send("news", 1, {})
+            turn.at_end(lambda: 1 // 0)
+            connection.send("news", 2, {})
+            with pytest.raises(ZeroDivisionError):
+                turn.close()
+            connection.send("news", 3, {})
+            assert [line[1] for line in transport.lines] == [1, 2, 3]
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
+class UnreadTransport(Transport):
+    """A connection of a client that does not read; the event loop keeps what was written."""
+
+    unread = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_client_may_be_slow_and_is_closed_when_too_much_is_unread(
+    cluster: Any, caplog: pytest.LogCaptureFixture, is_read: bool
+) -> None:
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            transport = UnreadTransport()
+            connection = connected_by(made.nodes[1], transport)
+            transport.unread = 1  # the socket has not taken all of a line
+            connection.pause_writing()
+            transport.unread = UNREAD_LIMIT
+            connection.send("news", 1, {})
+            assert not transport.is_closed
+            if is_read:
+                connection.resume_writing()
+            transport.unread = UNREAD_LIMIT + 1  # with TLS: what it has encrypted meanwhile
+            connection.send("news", 2, {})
+            assert transport.is_closed is not is_read
+            assert ("does not read" in caplog.text) is not is_read
             connection.connection_lost(None)
 
     virtual.run(main())
