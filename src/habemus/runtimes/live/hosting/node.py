@@ -792,14 +792,14 @@ class Node:
             return None
         if isinstance(frame, StatePageFrame):
             return None if self._joining is None else self._joining.take(peer, frame)
-        if not self._membership.is_complete and isinstance(frame, MessageFrame | IdleMessageFrame):
+        if not self._membership.is_complete and isinstance(frame, (MessageFrame, IdleMessageFrame)):
             self._early.append((peer, frame))  # as if it were still in transit
             return None
         is_named = not isinstance(frame, IdleMessageFrame)
         if not 0 <= frame.service < len(self.services) or bool(frame.instance) != is_named:
             return Refused("frame for an unknown service or an unnamed instance")
         service = self.services[frame.service]
-        if isinstance(frame, MessageFrame | IdleMessageFrame):
+        if isinstance(frame, (MessageFrame, IdleMessageFrame)):  # a tuple, as in `Steps._sorted`
             to, sender, port = frame.to, frame.sender, frame.port
             if service.home.get(sender) != peer or service.home.get(to) != self.me:
                 return Refused(

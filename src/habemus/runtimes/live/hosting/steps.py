@@ -302,18 +302,19 @@ class Steps:
         local_process: LocalProcess, effects: list[Effect]
     ) -> tuple[list[SetTimer | CancelTimer], list[Effect]]:
         """Return the timers to set and to cancel, and the other effects, which are outputs."""
+        # Classes are compared with tuples: compiled, `A | B` would be made anew each time.
         timers: list[SetTimer | CancelTimer] = []
-        outputs: list[Effect] = []
         for effect in effects:
-            if isinstance(effect, SetTimer | CancelTimer):
-                timers.append(effect)
-            else:
-                if isinstance(effect, Send) and effect.to not in local_process.homes:
+            if isinstance(effect, Send):  # the most frequent one first
+                if effect.to not in local_process.homes:
                     raise MistakeInAlgorithm(
                         f"sends {effect.message!r} to {effect.to!r}, which is not a process"
                     )
-                outputs.append(effect)
-        return timers, outputs
+            elif isinstance(effect, (SetTimer, CancelTimer)):
+                timers.append(effect)
+        if not timers:  # as in most steps
+            return timers, effects
+        return timers, [each for each in effects if not isinstance(each, (SetTimer, CancelTimer))]
 
     def _set_timers(
         self, local_process: LocalProcess, timers: list[SetTimer | CancelTimer]
