@@ -292,10 +292,10 @@ class ElectedCoordinator(Participant):
         """Return whether the coordinator can lend: to the next if the lock is free; else only to
         the borrower that asks again, or renews its lease.
         """
-        if self.coordinator != self.me or not self.settled or self.lending:
+        if self.coordinator != self.me or not self.settled or self.lending or not self.queue:
             return False
         borrowing = self.borrowing()
-        return bool(self.queue) if borrowing is None else borrowing in self.queue
+        return borrowing is None or borrowing in self.queue
 
     @whenever(can_lend)
     def lend(self) -> None:
@@ -439,6 +439,7 @@ class ElectedCoordinator(Participant):
             and self.settled
             and not self.lending
             and not self.knows_of_others
+            and self.queue != []
             and self.borrowing() is not None
             and self.do_others_wait()
         )
