@@ -23,8 +23,11 @@ SOURCE = Path(habemus.__file__).parent
 NEVER_FIRST = frozenset(
     (
         *("of", "by", "with", "to", "from", "for", "in", "at", "on", "as"),
-        *("before", "after", "without", "under", "until"),
-        *("who", "whom", "whose", "whoever", "what", "nobody", "somebody", "those"),
+        *("about", "above", "across", "after", "against", "among", "around", "before", "behind"),
+        *("below", "beside", "between", "beyond", "despite", "during", "except", "inside", "into"),
+        *("near", "off", "onto", "out", "outside", "over", "past", "per", "since", "through"),
+        *("toward", "towards", "under", "until", "up", "upon", "via", "within", "without"),
+        *("who", "whom", "whose", "whoever", "what", "nobody", "somebody", "anybody", "those"),
     )
 )
 

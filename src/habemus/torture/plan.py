@@ -29,7 +29,7 @@ from habemus.torture.schedule import (
 LOCKS = "locks"
 SHORTEST_THINK_S = 0.006
 MOST_GRANTS = 400_000
-"""About how many grants a torture may have: the judge keeps all of them in memory."""
+"""Approximate limit of grants in a torture: the judge keeps all of them in memory."""
 RAW = "none"
 USUAL = ("kill", "pause", "cut")
 

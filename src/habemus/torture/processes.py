@@ -31,7 +31,9 @@ ZEROS = 8
 """Bytes of zeros with which a write that has failed half-way may end."""
 LOOK_S = 0.05
 PORTS = (10_000, 30_000)
-"""Below the ephemeral ports of the kernel, so that a node finds its port free when it restarts."""
+"""Ports of nodes.  Ephemeral ports of the kernel are above them, so a port is still free when its
+node restarts.
+"""
 
 
 class DidNotStart(RuntimeError):
