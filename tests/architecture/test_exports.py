@@ -41,12 +41,23 @@ def test_an_unknown_name_is_refused() -> None:
         _ = habemus.lock
 
 
-def test_importing_habemus_loads_nothing_else() -> None:
-    script = "import sys, habemus; print([name for name in sys.modules if 'habemus.' in name])"
+def loaded_by(module: str) -> list[str]:
+    """Return the modules of habemus that a new interpreter loads for this one."""
+    script = f"import sys, {module}; print(*(n for n in sys.modules if n.startswith('habemus')))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "[]\n"
+    return sorted(done.stdout.split())
+
+
+def test_importing_habemus_loads_nothing_else() -> None:
+    assert loaded_by("habemus") == ["habemus"]
+
+
+def test_the_pytest_plugin_loads_nothing_else_of_habemus() -> None:
+    """Pytest imports it in every project that has habemus installed, perhaps without extras."""
+    plugin = "habemus.testing.plugin"
+    assert loaded_by(plugin) == ["habemus", "habemus.testing", plugin]
 
 
 def test_dir_lists_the_public_names() -> None:

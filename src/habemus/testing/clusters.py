@@ -17,7 +17,6 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import habemus
-from habemus.runtimes.live.config import DEFAULT_ALGORITHM
 
 if TYPE_CHECKING:
     from habemus.client.blocking import Cluster
@@ -69,6 +68,17 @@ def _end(process: subprocess.Popen[str]) -> None:
 _nursery = _Nursery()
 
 
+def _default_algorithm() -> str:
+    """Return the default algorithm of a cluster; `ModuleNotFoundError` without habemus[live]."""
+    try:
+        from habemus.runtimes.live.config import DEFAULT_ALGORITHM
+    except ModuleNotFoundError as missing:
+        raise ModuleNotFoundError(
+            f"clusters for tests need the package {missing.name}: pip install 'habemus[live]'"
+        ) from None
+    return DEFAULT_ALGORITHM
+
+
 class NodeProcesses:
     """A cluster of real nodes on this machine, for tests.
 
@@ -109,7 +119,7 @@ class NodeProcesses:
         )
         Path(self.url).write_text(
             f'cluster = "tests"\ndata = "data"\nsocket = "{{id}}.sock"\n\n[nodes]\n{nodes}\n\n'
-            f'[services.locks]\nalgorithm = "{DEFAULT_ALGORITHM}"\n'
+            f'[services.locks]\nalgorithm = "{_default_algorithm()}"\n'
             f"options = {{ lease = {json.dumps(lease)} }}\n\n[semaphores]\n{sizes}",
             encoding="utf-8",
         )
