@@ -140,7 +140,8 @@ class MessageTransport:
     def resend(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> Queued:
         """Put a message on its way that was sent before the run began."""
         event = (self.calendar.bits(TIE), address, sender, message)
-        self._enter(self._arrival(self.default_sampler, (sender, address)), event)
+        sampler = self.samplers.get((sender, to), self.default_sampler)
+        self._enter(self._arrival(sampler, (sender, address)), event)
         return event
 
     def send_to_itself(self, address: int, sender: ProcessId, message: Message) -> None:

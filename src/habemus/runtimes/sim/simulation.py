@@ -283,6 +283,7 @@ class Simulation:
         self._application.reset()
         self._stepper.clear()
         self._injector.clear()
+        self._intervening.clear()
         if self._queues is not None:
             self._queues.clear()
         if self.faults:

@@ -114,3 +114,11 @@ def test_after_a_reset_the_same_draws_give_the_same_messages() -> None:
     made.reset()
     source.seed(5)
     assert sent_by(made) == first
+
+
+def test_a_message_sent_before_the_run_takes_the_time_of_its_link() -> None:
+    network = Network(delay=Uniform(10, 10), links={(1, 2): Uniform(90, 90)})
+    made = transport(network)
+    made.resend(1, 2, 0, Reply(1))
+    made.resend(2, 1, 0, Reply(2))
+    assert sorted(made.calendar.buckets) == [10, 90]
