@@ -207,7 +207,7 @@ class Simulation:
             self._queues.stepper = self._stepper
             controls |= {Arrive: self._queues.arrive, Handled: self._queues.finish}
         self._stepper.targets[CONTROL] = (controls, None)
-        # Computed once for all resets: there may be thousands of runs.
+        # Computed once for all resets, which have to be fast.
         self._initial_targets = dict(self._stepper.targets)
         self._initial_states = [
             (type(process).__restore__, process, part.initial)
@@ -286,7 +286,7 @@ class Simulation:
         self._intervening.clear()
         if self._queues is not None:
             self._queues.clear()
-        if self.faults:
+        if self.faults or self.interventions:
             self._stepper.targets.update(self._initial_targets)
         for restore, process, initial in self._initial_states:
             restore(process, initial)
