@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.architecture.test_exports import PUBLIC
 
 import habemus
 
@@ -50,14 +51,21 @@ def test_the_diagram_of_the_architecture_is_the_contract() -> None:
     drawn = re.findall(r"^```layers\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[0].splitlines()
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [layers] = [each for each in settings["tool"]["importlinter"]["contracts"] if "layers" in each]
-    assert drawn == [layer.replace("habemus.", "") for layer in layers["layers"]]
+    assert drawn == layers["layers"]
 
 
 def test_the_architecture_names_every_room() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\| `([a-z/]+)`", text, re.MULTILINE))
-    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    assert {name.partition("/")[0] for name in named} == rooms
+    rows = dict(re.findall(r"^\| `([a-z_/]+)` \| (.*)$", text, re.MULTILINE))
+    rooms = {path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")}
+    modules = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
+    public = {name.removeprefix("habemus.") for name in PUBLIC}
+    assert set(rows) <= rooms | modules
+    assert modules - public <= set(rows)
+    for room in rooms - {"."} - set(rows):
+        above, _, name = room.rpartition("/")
+        is_divided = any(row.startswith(f"{room}/") for row in rows)
+        assert is_divided or f"`{name}/`" in rows.get(above, ""), f"no row names {room}"
 
 
 @pytest.mark.parametrize("file", PURE, ids=lambda file: str(file.relative_to(SOURCE)))
