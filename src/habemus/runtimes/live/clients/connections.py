@@ -12,7 +12,7 @@ import hmac
 import logging
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, get_args
@@ -82,6 +82,10 @@ log = logging.getLogger("habemus.live")
 MOST_CLIENTS = 10_000
 UNREAD_LIMIT = 4 << 20
 """Bytes of unread output at which the connection of a client is closed."""
+CLOSING_SECONDS = 10.0
+"""Time in which a client may read the last lines of a connection that the node closes.  Until then
+its session lasts, with what it holds.
+"""
 
 
 ClientLine: TypeAlias = (
@@ -248,11 +252,11 @@ class ClientConnection(asyncio.Protocol):
             self._unauthenticated.add(self)
         tune(self._transport)
         if self._transport.get_extra_info("sslcontext") is None:
-            # So uvloop writes at once, and not after the turn.  With TLS it would pause for ever.
+            # So older versions of uvloop write at once, too.  With TLS it would pause for ever.
             self._transport.set_write_buffer_limits(high=0)
         else:
             self._transport.set_write_buffer_limits(high=UNREAD_LIMIT)
-        self._deadline = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._give_up)
+        self._limit(HANDSHAKE_SECONDS, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = self._closing = None
@@ -280,6 +284,16 @@ class ClientConnection(asyncio.Protocol):
         if transport is not None:
             self._closing = transport
             transport.close()
+            self._limit(CLOSING_SECONDS, self.abort)
+
+    def eof_received(self) -> None:
+        self.end()
+
+    def _limit(self, seconds: float, action: Callable[[], None]) -> None:
+        """Run the action after this time, in place of an earlier one."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(seconds, action)
 
     def pause_writing(self) -> None:
         self._is_behind = True
@@ -316,12 +330,14 @@ class ClientConnection(asyncio.Protocol):
     def send(self, *line: object) -> None:
         """Send a line at once if it is the first one of this turn.  The others leave together at
         the end of the turn: every write may wake the client.
+
+        The loss of a lease leaves at once, before the lock is granted to another client.
         """
         if self._meter is not None and line[0] == "refused":
             self._meter.refusals[cast(str, line[2])] += 1
         data = _ENCODER.encode(line) + b"\n"
         turn = self._turn
-        if turn.is_open and turn.number == self._written_in:
+        if turn.is_open and turn.number == self._written_in and line[0] != "lost":
             if not self._unwritten:
                 turn.at_end(self._flush)
             self._unwritten.append(data)
@@ -805,7 +821,7 @@ def _of_later_version(text: bytes) -> tuple[int | None, str] | None:
     if word not in LINE_FIELDS:
         return id, f"the line {word[:20]!r}"
     if len(fields) > LINE_FIELDS[word]:
-        return id, f"{len(fields)} fields of {word!r}, but {LINE_FIELDS[word]}"
+        return id, f"field {LINE_FIELDS[word] + 1} of the line {word!r}"
     return None
 
 

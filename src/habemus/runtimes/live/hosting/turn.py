@@ -27,7 +27,7 @@ class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._before_end: deque[Action] = deque()
-        self._at_end: list[Action] = []
+        self._at_end: deque[Action] = deque()
         self.is_open = False
         self.time_us = 0  # of this turn; 0 until the clock is read (`Timers.turn_us`)
         self.number = 0  # of this turn
@@ -66,6 +66,9 @@ class Turn:
         try:
             if self._before_end or self._at_end:
                 self._finish()
+        except BaseException:
+            self._schedule()  # what the failed action kept back
+            raise
         finally:
             self.is_open = False
 
@@ -80,9 +83,8 @@ class Turn:
                 self._before_end.popleft()()
             if self._before_end:
                 continue
-            at_end, self._at_end = self._at_end, []
-            for action in at_end:
-                action()
+            for _ in range(len(self._at_end)):
+                self._at_end.popleft()()
             if not self._before_end and not self._at_end:
                 return
         self._schedule()

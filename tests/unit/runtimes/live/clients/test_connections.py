@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 from tests import virtual
-from tests.unit.runtimes.live.conftest import PATIENCE
+from tests.unit.runtimes.live.conftest import PATIENCE, until
 
 from habemus.runtimes.live.clients.connections import UNREAD_LIMIT, ClientConnection
 from habemus.runtimes.live.hosting.node import Node
@@ -334,6 +334,66 @@ def test_the_first_line_of_a_turn_leaves_at_once_and_the_others_together(cluster
     virtual.run(main())
 
 
+def test_a_loss_leaves_before_the_grant_to_the_next_client(cluster: Any) -> None:
+    """One client loses two locks in one turn; another waits for the second one."""
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            order: list[list[Any]] = []
+            loser, other = (connected_by(made.nodes[1], OrderedTransport(order)) for _ in range(2))
+            loser.data_received(
+                b'["request",1,"locks",["x"],null,1000,1]\n["request",2,"locks",["y"],null,1000,1]\n'
+            )
+            other.data_received(b'["request",7,"locks",["y"],null,null,1]\n')
+            order.clear()
+            await until(lambda: ["granted", 7] in order)
+            assert order == [["lost", 1], ["lost", 2], ["granted", 7]]
+            loser.connection_lost(None)
+            other.connection_lost(None)
+
+    virtual.run(main())
+
+
+class OrderedTransport(Transport):
+    """Adds the first two fields of each line to a list that several connections share."""
+
+    def __init__(self, order: list[list[Any]]) -> None:
+        super().__init__()
+        self._order = order
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self._order += [json.loads(line)[:2] for line in data.splitlines()]
+
+
+class UnendingTransport(Transport):
+    """A connection that closes only when it is aborted: its client reads nothing."""
+
+    is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize("how", ["noise", "end of file"])
+def test_a_connection_that_closes_too_slowly_is_aborted(cluster: Any, how: str) -> None:
+    """Until then the client keeps its lock."""
+
+    async def main() -> None:
+        async with cluster({"locks": "central"}, 1) as made:
+            transport = UnendingTransport()
+            connection = connected_by(made.nodes[1], transport)
+            if how == "noise":
+                connection.data_received(b"noise\n")
+            else:
+                connection.eof_received()
+            assert transport.is_closed and not transport.is_aborted
+            await until(lambda: transport.is_aborted)
+            connection.connection_lost(None)
+
+    virtual.run(main())
+
+
 def test_lines_that_a_failed_turn_left_leave_before_the_next_one(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}, 1) as made:
@@ -436,8 +496,8 @@ def test_lines_of_a_later_version_are_refused_and_the_connection_stays(cluster: 
                 ('["teleport",7,"x"]', 7, "the line 'teleport'"),
                 ('["teleport"]', None, "the line 'teleport'"),
                 ('["teleport","x",[[{}]]]', None, "the line 'teleport'"),
-                ('["status",8,"verbose"]', 8, "2 fields of 'status', but 1"),
-                ('["release",9,1,2]', 9, "3 fields of 'release', but 1"),
+                ('["status",8,"verbose"]', 8, "field 2 of the line 'status'"),
+                ('["release",9,1,2]', 9, "field 2 of the line 'release'"),
             ]:
                 connection.data_received(line.encode() + b"\n")
                 [refusal] = transport.lines
