@@ -50,7 +50,8 @@ FILES = sorted(
 
 
 OLD_WORDS = re.compile(
-    r"\b(whoever|nobody|somebody|told|said|cannot be had|to be had|for want of|has gone)\b"
+    r"\b(whoever|nobody|somebody|everybody|anybody|told|said|cannot be had|to be had|has gone)\b"
+    r"|\bfor want of\b"
     r"|\b(comes?|came) back\b|\b(stands?|stood) still\b|\bis not a chance\b"
     r"|(?<!there )\bis no (?!longer\b|more\b)",
     re.IGNORECASE,

@@ -197,7 +197,7 @@ def test_patience_does_not_matter_where_no_link_is_cut() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"edges": ((1, 2), (3, 4))}, "do not connect everybody"),
+        ({"edges": ((1, 2), (3, 4))}, "do not connect all processes"),
         ({"edges": ((1, 5),)}, "there is no process 5"),
         ({"topology": "torus"}, "there is no topology 'torus'"),
         ({"topology": "ring", "order": (1, 2)}, "each of the ids 1 to 4 once"),

@@ -139,7 +139,7 @@ SCENARIOS = (
         "The bully among five: 5 leads and fails, 4 wins",
         "5 leads and crashes.  2 and 3 notice and ask the larger ones; 4 answers both, and 3"
         " answers 2.  Then 1 notices and asks all; 2, 3 and 4 answer.  4 has asked 5, which does"
-        " not answer, and so 4 announces itself to everybody.",
+        " not answer, and so 4 announces itself to all others.",
         Setup(
             "bully",
             5,
@@ -272,7 +272,7 @@ SCENARIOS = (
     Scenario(
         "gst-omega",
         "Wild delays, then bounded ones: many leaders, then one",
-        "Until 300 ms messages take up to seconds; detectors suspect everybody, and processes lead"
+        "Until 300 ms messages take up to seconds; detectors suspect all others, and processes lead"
         " side by side.  After that delays are bounded: the intervals have grown long enough, the"
         " suspicions end, and all follow 1.",
         Setup("omega", 4, delay="gst:300ms:heavy:4ms:500..1500"),
@@ -282,7 +282,7 @@ SCENARIOS = (
         "terms-partition",
         "The leader is cut off with a minority",
         "1 leads in term 1 and is cut off together with 2.  The other three elect a leader of a"
-        " newer term; 1 and 2 are too few to elect anybody.  When the cut heals, the heartbeats of"
+        " newer term; 1 and 2 are too few to elect a leader.  When the cut heals, the heartbeats of"
         " 1 carry an old term and are dropped, and 1 and 2 follow the new leader.",
         Setup("terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s"))),
         source="Ongaro, Ousterhout 2014",

@@ -8,7 +8,7 @@ SOURCE = "Gupta, van Renesse, Birman 2000"
 SCENARIOS = (
     Scenario(
         "probabilistic-missed",
-        "A rumour that did not reach everybody: two leaders",
+        "A rumour that did not reach all processes: two leaders",
         "Eight processes, each of which tells only two others.  6 and 8 stand, but some never hear"
         " of them, go on to the next round and draw others along; there again the better of two"
         " candidates is not heard of by all.  In the end 4 and 7 both lead, and one process still"

@@ -175,7 +175,7 @@ SCENARIOS = (
         "A coordinator recovers with its queue",
         "1 is inside, 2 and 3 wait in the queue of the only coordinator, and it crashes.  1 leaves,"
         " and its release is lost.  The coordinator recovers with its grant and its queue and"
-        " asks everybody what it wants; 1 releases again, and 2 and 3 enter in the order of the"
+        " asks all what they want; 1 releases again, and 2 and 3 enter in the order of the"
         " queue.",
         Setup(
             "quorum-durable",

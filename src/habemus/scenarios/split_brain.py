@@ -207,7 +207,7 @@ SCENARIOS = (
     ),
     Scenario(
         "borrower-crash-unleased",
-        "The node of the one inside goes down, and without a lease everybody waits",
+        "The node of the one inside goes down, and without a lease all processes wait",
         "2 crashes inside.  No process can tell whether it is dead or only slow, so the coordinator"
         " asks it again and again, and lets no other in until it has answered: 3 waits, if need"
         " be for ever.",

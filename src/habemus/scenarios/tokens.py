@@ -32,7 +32,7 @@ SCENARIOS = (
     Scenario(
         "naimi-trehel-paths",
         "Naimi-Trehel: every process on the path of a request points at its sender",
-        "Everybody points at 1, which has the token and gives it to 2.  While 2 is inside, 3, 4 and"
+        "All point at 1, which has the token and gives it to 2.  While 2 is inside, 3, 4 and"
         " 5 ask 1, and 1 forwards each request to the one that asked before: 3 queues behind 2, 4"
         " behind 3, 5 behind 4.  Then the token goes from one to the next, one message each.  At"
         " the end 3 asks again.  It points at 4, which sent the last request that it saw, and 4"

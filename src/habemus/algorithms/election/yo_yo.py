@@ -272,7 +272,7 @@ class YoYo(Election):
         topology = Topology.of_edges("edges", range(1, size + 1), self.edges)
         if not topology.is_connected():
             raise MistakeInPlan(
-                "these edges do not connect everybody; to see a network in two parts, cut links of"
-                " one that was whole"
+                "these edges do not connect all processes; to see a network in two parts, cut links"
+                " of a connected one"
             )
         return topology

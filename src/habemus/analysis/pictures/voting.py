@@ -58,10 +58,10 @@ class Voting:
         work = sorted(set(self.votes.values()))
         return [
             f"any two sets have {least if least == most else f'{least} to {most}'} in common",
-            f"everybody votes in {work[0] if len(work) == 1 else f'{work[0]} to {work[-1]}'} sets",
+            f"each votes in {work[0] if len(work) == 1 else f'{work[0]} to {work[-1]}'} sets",
             (
                 f"an entry costs 3(K-1) = {self.messages:.4g}"
-                f" messages{'' if self.sets.is_regular else ' on average'}, asking everybody 2(N-1)"
+                f" messages{'' if self.sets.is_regular else ' on average'}, asking all 2(N-1)"
                 f" = {2 * (len(self.sets) - 1)}"
             ),
         ]
