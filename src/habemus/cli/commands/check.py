@@ -71,8 +71,8 @@ from habemus.runtimes.checker.search import Extent
     type=int,
     metavar="K",
     help=(
-        "Upper bound for the number of steps that draw at random.  Then termination with"
-        " probability one is judged by K more."
+        "Upper bound for the number of steps that draw at random.  Termination with probability"
+        " one is then judged with K more draws."
     ),
 )
 @click.option(

@@ -49,8 +49,8 @@ def elect(
 ) -> int:
     """Call an election of the nodes, and print the leader when they agree.
 
-    For clusters with a service of elections, as of `habemus up --algorithm bully`.  NAME is the
-    election that `up` has called, unless it is given; any other name is an election of its own.
+    For clusters with a service of elections, as of `habemus up --algorithm bully`.  NAME defaults
+    to the election that `habemus up` calls at its start.  Any other name is a separate election.
 
     \b
     Exit codes:

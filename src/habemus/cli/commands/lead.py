@@ -21,14 +21,15 @@ from habemus.supervise.locked_command import hold
 def lead(node: int | None, **given: Any) -> int:
     """Wait until this client leads the election NAME, run COMMAND, and exit with its exit code.
 
-    The environment of COMMAND has the term in HABEMUS_TERM.  The term grows with every new leader
-    and is the fencing token as well (HABEMUS_TOKEN).  If the leadership is lost, COMMAND and all
-    processes that it started are terminated before another client can lead.  Exit codes are those
-    of `habemus lock`.
+    The environment of COMMAND has the fencing token in HABEMUS_TOKEN, a number that grows with
+    every new leader, and in HABEMUS_TERM, as people write it: 2.3 is the third grant of term 2.
+    Compare HABEMUS_TOKEN, not HABEMUS_TERM.  If the leadership is lost, COMMAND and all processes
+    that it started are terminated before another client can lead.  Exit codes are those of
+    `habemus lock`.
 
     In a cluster of `habemus up --algorithm bully`, or with another election, nodes are elected.
-    COMMAND runs while the node of this client leads, and is terminated when it hears of another
-    leader.  HABEMUS_TERM is set if the election has terms.
+    COMMAND runs while the node of this client leads, and is terminated when that node names
+    another leader.  HABEMUS_TERM is set if the election has terms.
     """
     from habemus.supervise.node_connections import finder
 

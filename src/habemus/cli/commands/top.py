@@ -56,7 +56,7 @@ ORDERS: dict[str, Callable[[LockView], Any]] = {
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two looks.",
+    help="Time between two refreshes.",
 )
 @click.option("--once", is_flag=True, help="Print once and exit; also if stdout is not a terminal.")
 @json_option
@@ -71,7 +71,7 @@ def top(
 ) -> int:
     """Show who holds which lock, who waits, and for how long, until Ctrl-C.
 
-    --json prints one document with --once, and otherwise one per line and look.
+    With --json: one document with --once, else one line per refresh.
     """
     from habemus.operations.node_survey import survey_cluster
 

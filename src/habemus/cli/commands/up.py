@@ -40,14 +40,14 @@ ELECTION_SECONDS = 5.0
     "-n",
     "size",
     type=click.IntRange(1, 100),
-    help="Number of nodes.  [default: 3; or as `habemus member` has left them]",
+    help="Number of nodes.  [default: 3, or the present members of the cluster in the folder]",
 )
 @click.option(
     "--algorithm",
     help=(
         "Algorithm of the locks (see `habemus algorithms`), or an election or a detector."
-        "  [default: elected-coordinator-leased-members; without -members where members are fixed,"
-        " with --record and --no-data]"
+        "  [default: elected-coordinator-leased-members; with --record or --no-data:"
+        " elected-coordinator-leased]"
     ),
 )
 @option_option

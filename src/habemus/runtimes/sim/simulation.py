@@ -1,7 +1,6 @@
 """The discrete-event simulator.
 
-A run is (system, workload, network, faults, seed) and nothing else: the same five give the same
-events.
+A run is determined by the arguments of `Simulation`: the same ones give the same events.
 
 `Calendar` keeps the pending events, `MessageTransport` decides which messages arrive and when,
 `Stepper` runs the handlers, `FaultInjector` injects the faults, `Application` passes on the

@@ -44,8 +44,8 @@ and a node
     ["refused", id or null, word, why]
 
 The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, forbidden
-(by the rules of the cluster), unavailable: use another node; what is held here stays, and
-unsupported: a line or field of a later version.
+(by the rules of the cluster), lost (a claim that came too late), unavailable: use another node;
+what is held here stays, and unsupported: a line or field of a later version.
 
 A later version may add lines, and fields at the end of lines.  A node answers a line that it does
 not know, or that has more fields than it knows, by a refusal and goes on; "lines" in its welcome
