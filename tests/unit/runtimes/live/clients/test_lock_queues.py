@@ -108,7 +108,8 @@ def run(check: Callable[[LockQueues, Script, Said, ClientSession], None]) -> Non
     async def main() -> None:
         node, connection = Script(), Said()
         loop = asyncio.get_running_loop()
-        lock_queues = LockQueues(node, Timers(loop, random_source(1)), TimeSlicer(loop, Turn(loop)))
+        slicer = TimeSlicer(loop, Turn(loop), lambda: 0)
+        lock_queues = LockQueues(node, Timers(loop, random_source(1)), slicer)
         session = lock_queues.join(connection, "client", None)
         assert session is not None
         check(lock_queues, node, connection, session)
@@ -124,7 +125,7 @@ def test_a_client_with_many_requests_does_not_fill_the_queues_of_others() -> Non
         loop = asyncio.get_running_loop()
         assert isinstance(loop, virtual.VirtualLoop)
         timers = Timers(loop, random_source(1), loop.now_us)
-        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop)))
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop), lambda: 0))
         session = lock_queues.join(connection, "client", None)
         assert session is not None
 
@@ -320,7 +321,7 @@ def test_after_a_short_stay_the_next_client_of_the_node_lines_up() -> None:
         node.grants_at_once = True
         turn = Turn(loop)
         timers = Timers(loop, random_source(1), loop.now_us)
-        lock_queues = LockQueues(node, timers, TimeSlicer(loop, turn))
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, turn, lambda: 0))
         session = lock_queues.join(connection, "client", None)
         assert session is not None
         acquire(lock_queues, connection, session, 1)
