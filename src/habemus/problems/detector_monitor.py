@@ -66,7 +66,7 @@ class DetectorMonitor:
             if kind == "crash":
                 self._crash(event.time, event.process)
             elif kind == "recover":
-                self._recover(event.time, event.process)
+                self._recover(event.process)
 
     def _suspect(self, time: int, who: ProcessId, whom: ProcessId) -> None:
         if (who, whom) in self.suspicions:
@@ -108,7 +108,7 @@ class DetectorMonitor:
             else:
                 self.detection_times.append(0)  # suspected before the crash
 
-    def _recover(self, time: int, process: ProcessId) -> None:
+    def _recover(self, process: ProcessId) -> None:
         """Note a recovery.  A suspicion of the process was right so far; it is not counted as a
         mistake, but must be withdrawn in the end.
         """

@@ -151,8 +151,8 @@ def description(text: str) -> str:
     return f"an abstract {text.partition(':')[0]} ({', '.join(constants)})"
 
 
-def kept_by(text: str) -> str:
-    """Return the properties that the abstract component keeps, in words."""
+def kept_by_abstraction() -> str:
+    """Return the properties that an abstract component keeps, in words."""
     return ", ".join(each.name for each in PROPERTIES)
 
 
@@ -208,7 +208,7 @@ __all__ = [
     "abstracted",
     "component",
     "description",
-    "kept_by",
+    "kept_by_abstraction",
     "path_of",
     "refining",
     "replaced",

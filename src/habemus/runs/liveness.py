@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from habemus.catalog.entries import Entry
@@ -34,7 +33,6 @@ class Liveness:
 
     judged: dict[str, tuple[Inevitable, SecondPhase]] = field(default_factory=dict)
     states: int = 0
-    seconds: float = 0.0
     complete: bool = True
     cut_off: str = ""  # why states of the second phase were left out
     shown: set[str] = field(default_factory=set)  # properties about events that have happened
@@ -61,7 +59,6 @@ def liveness(
     progress: Callable[[int, int], None] | None,
 ) -> Liveness:
     """Judge the properties that the search has not decided, by a second phase after it."""
-    began = perf_counter()
     uses, observer = model
     ends = [name for name in observer.about_the_end() if name not in search.wrong]
     eventually = [
@@ -80,7 +77,6 @@ def liveness(
         if E4.name in ends:
             found[E4.name] = _without_changes(found.get(E3.name))
         result.add(phase, found)
-    result.seconds = perf_counter() - began
     return result
 
 

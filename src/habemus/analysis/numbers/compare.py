@@ -244,7 +244,7 @@ class Comparison:
         ]
 
 
-def measured_quantities(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Quantity]:
+def measured_quantities(comparison: Comparison) -> list[Quantity]:
     """Return the quantities that a run could show: without a processing time there is no load."""
     return [
         each

@@ -319,10 +319,6 @@ class DetectorCost:
     cost: float | None  # None: it did not see the crash
 
     @property
-    def detection_time(self) -> float:
-        return self.point.detection_time or 0
-
-    @property
     def mistakes(self) -> float:
         """Number of mistakes in the time of one heartbeat, as p is for one question."""
         return self.point.mistakes * PERIOD / self.point.watched

@@ -35,7 +35,7 @@ def page(survey: Survey, pictures: Mapping[str, str], title: str, subtitle: str 
         _head(survey, title, subtitle),
         *(_properties(survey, problem, names) for problem, names in survey.problems().items()),
         _places(survey),
-        _costs(survey, pictures),
+        _costs(pictures),
         _failures(survey),
         _foot(survey),
     ]
@@ -216,7 +216,7 @@ def _share(survey: Survey, name: str, axis: str, value: str, first: bool) -> str
 # Costs.
 
 
-def _costs(survey: Survey, pictures: Mapping[str, str]) -> str:
+def _costs(pictures: Mapping[str, str]) -> str:
     if not pictures:
         return ""
     drawn = []

@@ -284,7 +284,7 @@ def _say(report: CheckReport) -> None:
     if report.check.abstract:
         from habemus.runs import abstraction
 
-        kept = abstraction.kept_by(report.check.abstract)
+        kept = abstraction.kept_by_abstraction()
         name = report.check.abstract.partition(":")[0]
         live = (
             f", and liveness if the {name} settles"

@@ -149,7 +149,7 @@ def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[
         heads.append("load")
         for row, line in zip(rows, cells, strict=True):
             line.append(f"{row.load:g}" if row.load is not None else "-")
-    for quantity in measured_quantities(comparison, rows):
+    for quantity in measured_quantities(comparison):
         heads += [quantity.title] + (["formula"] if quantity.formula else [])
         for row, line in zip(rows, cells, strict=True):
             line.append(_number(row.measured[quantity.name]))

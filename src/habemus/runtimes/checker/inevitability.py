@@ -100,7 +100,6 @@ def judge(
 class _Judgement:
     def __init__(self, phase: SecondPhase, marked: bytearray) -> None:
         self.phase = phase
-        self.marked = marked
         self.positions = [each for each, is_marked in enumerate(marked) if is_marked]
 
     @cached_property

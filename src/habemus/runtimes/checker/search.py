@@ -558,12 +558,6 @@ class Search:
             if later is not None:
                 yield GlobalStep(-1, Label("pass"), later)
 
-    def is_at_rest(self, state: int) -> bool:
-        numbers = self.unpacked(state)
-        return not any(
-            model.is_active(number) for model, number in zip(self.models, numbers, strict=False)
-        )
-
     def visited(self) -> list[int]:
         """Return all states, in the order in which they were found."""
         return [state for level in self._levels for state in level]

@@ -303,7 +303,6 @@ class _MoveTable:
     def __init__(self, search: VectorisedSearch, place: int) -> None:
         self._of = (search, place)
         self._rows: list[tuple[int, int, list[tuple[int, int]]]] = []
-        self._first: list[int] = []
         self._columns = _Columns(
             _blank(1), np.full(1, -1, np.int64), np.zeros(1, np.bool_), _blank(0), _blank(0), [], []
         )

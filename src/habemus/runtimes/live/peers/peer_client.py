@@ -166,7 +166,6 @@ class _OutgoingConnection(asyncio.Protocol):
     """A connection that this node has dialled.  It only sends; answers belong to the handshake."""
 
     def __init__(self, link: PeerLink, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
         self._link = link
         self._transport: asyncio.Transport | None = None
         self._deframer = Deframer(CHALLENGE_LIMIT)
