@@ -39,7 +39,7 @@ def boot_id() -> bytes:
     none.
     """
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return bytes.fromhex(file.read().strip().replace("-", ""))
     except OSError:
         return b""

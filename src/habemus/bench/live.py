@@ -126,7 +126,8 @@ class BenchClient:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise BenchFailed(f"a client ended: {' '.join(map(str, self._process.args[2:]))}")  # type: ignore[index]
+            words = self._process.args[2:]  # type: ignore[index]
+            raise BenchFailed(f"a client ended: {' '.join(map(str, words))}")
         return json.loads(line)
 
     def kill(self) -> int:

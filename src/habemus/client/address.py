@@ -53,7 +53,7 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
             f"{named!r} is an engine and has no nodes: name a cluster, such as 127.0.0.1:7400 or a"
             " cluster.toml; `habemus status` shows the locks of an engine"
         )
-    if os.path.isdir(named):  # noqa: PTH112
+    if os.path.isdir(named):
         return _in_folder(named)
     if named.endswith(".toml"):
         return _in_file(named)
@@ -74,8 +74,8 @@ def told_nodes(welcome: dict[str, Any]) -> tuple[NodeAddress, ...]:
 
 
 def _in_folder(folder: str) -> ClusterAddress:
-    file = os.path.join(folder, SECRET)  # noqa: PTH118
-    secret = secret_in(file) if os.path.exists(file) else None  # noqa: PTH110
+    file = os.path.join(folder, SECRET)
+    secret = secret_in(file) if os.path.exists(file) else None
     return ClusterAddress([NodeAddress(path) for path in sockets_in(folder)], secret, folder=folder)
 
 
@@ -87,7 +87,7 @@ def _in_file(path: str) -> ClusterAddress:
         raise Unreachable(f"{path}: {reason.strerror}") from None
     nodes, socket = file.nodes(), file.socket()
     local = [NodeAddress(file.path_of(socket.replace("{id}", str(node)))) for node in nodes]
-    places = [place for place in local if socket and os.path.exists(place.path)] + [  # noqa: PTH110
+    places = [place for place in local if socket and os.path.exists(place.path)] + [
         NodeAddress(host=address.host, port=address.port) for address in nodes.values()
     ]
     secret_file, authority = file.text(("secret_file",)), file.text(("tls", "ca"))

@@ -276,11 +276,11 @@ def at_path(path: str, patience: float) -> socket.socket:
     """Connect to a local socket."""
     made = socket.socket(socket.AF_UNIX)
     made.settimeout(patience)
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)  # noqa: PTH120
+    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
     try:
         # The name of a socket has at most a hundred bytes; paths can be longer.
         is_long = len(os.fsencode(path)) >= 100 and sys.platform == "linux"
-        made.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}" if is_long else path)  # noqa: PTH119
+        made.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}" if is_long else path)
     except BaseException:
         made.close()
         raise

@@ -48,8 +48,8 @@ def children(process: int) -> list[int]:
     """Return the children of a process; none if it has ended, or if this system has no `/proc`."""
     found = []
     try:
-        for thread in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208
-            with open(f"/proc/{process}/task/{thread}/children", encoding="ascii") as file:  # noqa: PTH123
+        for thread in os.listdir(f"/proc/{process}/task"):
+            with open(f"/proc/{process}/task/{thread}/children", encoding="ascii") as file:
                 found += [int(child) for child in file.read().split()]
     except OSError:
         pass
@@ -218,7 +218,7 @@ def _await_death_of(process: int) -> None:
     """Wait until a process that was killed has stopped running, for half a second at most."""
     for _ in range(500):
         try:
-            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
                 if file.read().rpartition(")")[2].split()[0] in ("Z", "X"):
                     return
         except OSError:  # it has ended, or this system has no `/proc`

@@ -50,7 +50,8 @@ class SweepJournal:
 
     @staticmethod
     def _opened(path: Path) -> BinaryIO:
-        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: PTH123, SIM115  # made if missing, never emptied
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)  # made if missing, never emptied
+        file = open(descriptor, "r+b")  # noqa: PTH123, SIM115
         if sys.platform != "win32":
             import fcntl
 

@@ -247,7 +247,7 @@ class LocalEngine(Engine):
         parts = urlsplit(url)
         if parts.netloc or parts.query or parts.fragment:
             raise ValueError(f"{url!r} is not a folder of local locks: write local:///path")
-        own = os.path.join(os.path.dirname(last_file()), "local")  # noqa: PTH118, PTH120
+        own = os.path.join(os.path.dirname(last_file()), "local")
         self._folder = unquote(parts.path) if parts.scheme and parts.path else own
         self.shown = f"local ({self._folder})"
         self._boot = boottime.boot_id()
@@ -258,9 +258,9 @@ class LocalEngine(Engine):
     def connect(self) -> None:
         """Make the folder, and check that no other user can change it."""
         try:
-            os.makedirs(os.path.dirname(self._folder) or ".", exist_ok=True)  # noqa: PTH103, PTH120
+            os.makedirs(os.path.dirname(self._folder) or ".", exist_ok=True)
             with suppress(FileExistsError):
-                os.mkdir(self._folder, 0o700)  # noqa: PTH102
+                os.mkdir(self._folder, 0o700)
             check_own(self._folder)
         except ValueError as reason:
             raise RefusedByNode(str(reason)) from None
@@ -399,7 +399,7 @@ class LocalEngine(Engine):
     def renew(self, grant: EngineGrant) -> None:
         file, path = grant.handle
         try:
-            is_there = os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))  # noqa: PTH116
+            is_there = os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))
         except OSError:
             is_there = False
         if not is_there:
@@ -487,7 +487,7 @@ class LocalEngine(Engine):
     def held(self) -> dict[str, LockState]:
         self.connect()
         found = {}
-        for name in sorted(os.listdir(self._folder)):  # noqa: PTH208
+        for name in sorted(os.listdir(self._folder)):
             if name.endswith(ENDING):
                 key = self._key_in(f"{self._folder}/{name}")
                 state = self.state(key)
@@ -497,7 +497,7 @@ class LocalEngine(Engine):
 
     @staticmethod
     def _key_in(path: str) -> str:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             file.seek(KEY_AT)
             return file.read(KEY_LIMIT).rstrip(b"\0").decode(errors="replace")
 

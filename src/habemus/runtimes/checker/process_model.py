@@ -220,7 +220,8 @@ class Components(Numbered[Component]):
     """
 
     def of(self, *parts: Any) -> int:
-        found = self._numbers.get(parts)  # type: ignore[call-overload]  # a component equals the tuple of its parts
+        # A component equals the tuple of its parts.
+        found = self._numbers.get(parts)  # type: ignore[call-overload]
         if found is None:
             found = self.number(Component._make(parts))
         return cast(int, found)

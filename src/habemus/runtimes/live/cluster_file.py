@@ -48,7 +48,7 @@ class ClusterFile:
         import tomllib  # most clients read no cluster.toml
 
         self.path = path
-        with open(path, "rb") as file:  # noqa: PTH123  # pathlib is slow to import
+        with open(path, "rb") as file:
             content = file.read()
         try:
             self._text = content.decode()
@@ -60,11 +60,11 @@ class ClusterFile:
 
     @property
     def folder(self) -> str:
-        return os.path.dirname(self.path)  # noqa: PTH120
+        return os.path.dirname(self.path)
 
     def path_of(self, named: str) -> str:
         """Return a path that the file names: absolute, or relative to its folder."""
-        return os.path.join(self.folder, named)  # noqa: PTH118
+        return os.path.join(self.folder, named)
 
     def nodes(self) -> dict[int, Address]:
         """Return the addresses of the nodes by number; after removals there may be gaps."""
@@ -172,7 +172,7 @@ def nodes_digest(version: int, nodes: Mapping[int, str]) -> str:
 def secret_in(path: str) -> bytes:
     """Return the secret in a file, without white space around it; `BadConfig` if it is empty."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             secret = file.read().strip()
     except OSError as reason:
         raise BadConfig(f"secret file {path}: {reason.strerror}") from None

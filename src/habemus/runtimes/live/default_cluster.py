@@ -19,9 +19,9 @@ SECRET = "secret"
 
 def last_file() -> str:
     """Return the path of the file in which `habemus up` notes its folder."""
-    home = os.path.expanduser("~")  # noqa: PTH111
-    state = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")  # noqa: PTH118
-    return os.path.join(state, "habemus", "last")  # noqa: PTH118  # pathlib is slow to import
+    home = os.path.expanduser("~")
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
+    return os.path.join(state, "habemus", "last")
 
 
 def cluster_meant(named: str | None) -> str:
@@ -40,7 +40,7 @@ def cluster_meant(named: str | None) -> str:
 
 def sockets_in(folder: str) -> list[str]:
     """Return the sockets of nodes in the folder, which may be stale."""
-    return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(SOCKET)]  # noqa: PTH208
+    return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(SOCKET)]
 
 
 def check_own(path: str) -> None:
@@ -64,7 +64,7 @@ def check_own(path: str) -> None:
 
 
 def _left_here() -> str:
-    if not os.path.isdir(FOLDER):  # noqa: PTH112
+    if not os.path.isdir(FOLDER):
         return ""
     check_own(FOLDER)
     return FOLDER
@@ -72,7 +72,7 @@ def _left_here() -> str:
 
 def _left_last() -> str:
     try:
-        with open(last_file(), encoding="utf-8") as file:  # noqa: PTH123
+        with open(last_file(), encoding="utf-8") as file:
             folder = file.read().strip()
         check_own(folder)
     except OSError:

@@ -301,7 +301,8 @@ def senders_over_links(process: Process) -> Senders:
     links, peers = process.links, process.peers
 
     def send(message: Message, *, to: ProcessId) -> None:
-        links.transmit(message, to=to)  # type: ignore[union-attr]  # a Link, which core does not know
+        # A Link, which core does not know.
+        links.transmit(message, to=to)  # type: ignore[union-attr]
 
     def broadcast(message: Message) -> None:
         for to in peers:

@@ -986,7 +986,8 @@ class LockQueues:
         self._forget(request)
         self.lost(request, cause, why)
         for connection in {request.connection, request.session.heartbeat_connection} - {None}:
-            connection.send("lost", request.id, why)  # type: ignore[union-attr]  # none of them is None
+            # None of them is None.
+            connection.send("lost", request.id, why)  # type: ignore[union-attr]
 
     # Status.
 
