@@ -75,7 +75,20 @@ def async_backend_of(
 
 
 class AsyncCluster:
-    """A client of a cluster, for the tasks of one event loop.  See `Cluster`."""
+    """A client of a cluster, for the tasks of one event loop.
+
+    `async with` makes it from what `habemus.connect` returns; there is no other way.
+
+        async with habemus.connect() as cluster:
+            async with cluster.lock("printer", timeout=5) as lease:
+                ...
+
+    A program without a place for one `async with` around its tasks keeps an exit stack instead:
+
+        stack = contextlib.AsyncExitStack()
+        cluster = await stack.enter_async_context(habemus.connect())    # at the start
+        await stack.aclose()                                            # at the end
+    """
 
     def __init__(
         self, named: str | None, credentials: Credentials, label: str | None = None
@@ -147,7 +160,10 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncHeldLock | None:
-        """Take the lock if it is free now, else return None.  Use `async with`, or release it."""
+        """Take the lock if it is free now, else return None.  Use `async with`, or release it.
+
+        The arguments are those of `Cluster.try_lock`.
+        """
         try:
             request = lock_request(service, name, lease)
             return self._held(await self._acquire(request, 0.0, on_lost, names_holder=False))
@@ -183,7 +199,10 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncIterator[list[Lease]]:
-        """Acquire several places of a semaphore at once, all or none; see `Cluster.permits`."""
+        """Acquire several places of a semaphore at once, all or none.
+
+        The arguments are those of `Cluster.permits`.
+        """
         gate = permits_gate(name, count, size)
         timeout = checked_timeout(timeout)
         deadline = boottime.Deadline(timeout)
@@ -207,7 +226,10 @@ class AsyncCluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> AsyncIterator[list[Lease]]:
-        """Acquire several locks, in the order of their names: two clients cannot deadlock."""
+        """Acquire several locks, in the order of their names: two clients cannot deadlock.
+
+        The arguments are those of `Cluster.acquire_all`.
+        """
         timeout = checked_timeout(timeout)
         deadline = boottime.Deadline(timeout)
         async with AsyncExitStack() as stack:
@@ -226,7 +248,10 @@ class AsyncCluster:
         *,
         service: str = LOCKS,
     ) -> AsyncReadWriteLock:
-        """Return a lock that many readers, or one writer, may hold; see `ReadWriteLock`."""
+        """Return a lock that many readers, or one writer, may hold.
+
+        The arguments are those of `Cluster.read_write_lock`.
+        """
         from habemus.client.read_write import AsyncReadWriteLock
 
         return AsyncReadWriteLock(self, name, timeout, lease, service)
@@ -234,13 +259,19 @@ class AsyncCluster:
     def barrier(
         self, name: str, parties: int, lease: float | None = None, *, service: str = LOCKS
     ) -> AsyncBarrier:
-        """Return a barrier, at which so many parties wait for each other; see `Barrier`."""
+        """Return a barrier, at which so many parties wait for each other.
+
+        The arguments are those of `Cluster.barrier`.
+        """
         from habemus.client.barrier import AsyncBarrier
 
         return AsyncBarrier(self, name, parties, lease, service)
 
     def election(self, name: str, *, service: str = LOCKS) -> AsyncLeaderElection:
-        """Return the election of this name, to lead or to observe."""
+        """Return the election of this name, to lead or to observe.
+
+        The arguments are those of `Cluster.election`.
+        """
         return AsyncLeaderElection(self, checked_name(name), service)
 
     async def _acquire(
@@ -290,7 +321,10 @@ class AsyncCluster:
     # Looking.
 
     def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[LockState]:
-        """Yield the holder of a lock, now and after each change, for ever."""
+        """Yield the holder of a lock, now and after each change, for ever.
+
+        The arguments are those of `Cluster.watch`.
+        """
         return self._backend.watch(service, name)
 
     async def _state(self, request: AcquireRequest) -> LockState:
@@ -303,14 +337,17 @@ class AsyncCluster:
         return await self._backend.status()
 
     async def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node; for operators."""
+        """Take a lock away from its holder at this node, and return the answer of the node.
+
+        For operators; see `Cluster.force`.
+        """
         return await self._backend.force(service, name)
 
 
 class AsyncHeldLock:
-    """A lease to be used by `async with`; released once, at the end.
+    """A lock that `AsyncCluster.try_lock` has taken: use it by `async with`, or call `release`.
 
-    The task inside is cancelled if the lock is lost.
+    The task inside `async with` is cancelled if the lock is lost.
     """
 
     def __init__(
@@ -320,6 +357,7 @@ class AsyncHeldLock:
         release: Callable[[Lease], None] | None = None,
     ) -> None:
         self.lease = lease
+        """The lease, which `async with` gives."""
         self._cluster = cluster
         self._release = release or cluster._release
         self._task: asyncio.Task[Any] | None = None
@@ -363,14 +401,16 @@ class AsyncHeldLock:
             raise lost_inside(self.lease) from error
 
     def release(self) -> None:
-        """Release the lock."""
+        """Release the lock, without waiting for an answer."""
         self._release(self.lease)
 
 
 class AsyncLock:
     """A lock that can be acquired any number of times; each time is a new lease.
 
-    As `Lock`, for the tasks of one event loop: each task releases its own lease.
+    `AsyncCluster.lock` and `AsyncCluster.semaphore` return it.  It is a `Lock` for the tasks of one
+    event loop: each task releases its own lease.  If the lock is lost inside `async with`, the task
+    is cancelled there, and `async with` raises `LockLost` in place of the cancellation.
 
         lock = cluster.lock("report")
         if await lock.acquire(timeout=5):
@@ -425,9 +465,9 @@ class AsyncLock:
     def release(self, lease: Lease | None = None) -> None:
         """Release the lock, without waiting for an answer.
 
-        Without an argument, the lease of the last `acquire` of this task through this object:
-        raise `LockNotHeld` if there is none, and `LockLost` if the lock was lost before.  Any task
-        may release a lease that it is given.
+        lease: the lease to release; any task may release it.  The default is that of the last
+            `acquire` of this task through this object: raise `LockNotHeld` if there is none, and
+            `LockLost` if the lock was lost before.
         """
         if lease is not None:
             mine = self._acquired.get(self._cluster._task(), [])
@@ -464,8 +504,9 @@ class AsyncLock:
         return not await self._cluster._backend.is_lost_now(lease)
 
     async def locked(self) -> bool:
-        """Return whether a client holds the lock, this one or another, as far as the node knows;
-        of a semaphore, whether all places are held, which takes a place for a moment to see.
+        """Return whether a client holds the lock, this one or another, as far as the node knows.
+
+        For a semaphore, return whether all places are held; this takes a place for a moment.
         """
         if isinstance(self._request, SemaphoreRequest):
             found = await self._take_if(False, UNSET)
@@ -562,10 +603,17 @@ class AsyncKeptLock(AsyncLock):
 
 
 class AsyncLeaderElection:
-    """An election; see `LeaderElection`."""
+    """An election: to lead is to hold a lock.  Its token is the term, larger for each leader.
+
+        async with cluster.election("scheduler").lead() as lease:
+            ...  # this client leads, in the term lease.token
+
+    `AsyncCluster.election` returns it.
+    """
 
     def __init__(self, cluster: AsyncCluster, name: str, service: str) -> None:
         self.name = name
+        """The name of the election."""
         self._cluster = cluster
         self._service = service
         self._lease: Lease | None = None
@@ -580,6 +628,8 @@ class AsyncLeaderElection:
     ) -> AsyncIterator[Lease]:
         """Wait until this client leads.  The term ends with the `async with`, or before it by
         `resign` or `transfer`.
+
+        timeout, lease, on_lost: as in `Cluster.lock`; a term that is lost is over.
         """
         request = LeadRequest(self._service, self.name, checked_lease(lease))
         lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
@@ -598,7 +648,10 @@ class AsyncLeaderElection:
             self._cluster._release(lease)
 
     async def transfer(self, to: str) -> None:
-        """Resign in favour of the client with this label; it leads next if it is waiting."""
+        """Resign in favour of the client with this label; it leads next if it is waiting.
+
+        to: the label of the client; see `Cluster.label`.
+        """
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 
 class LockState(NamedTuple):
-    """The holder of a lock, or the leader of an election, as far as the node knows."""
+    """The holder of a lock, or the leader of an election, as far as the node knows.
+
+    holder: the label of the client that holds the lock; None if it is free.
+    node: the number of the node at which it holds the lock; None if that is not known.
+    token: the fencing token of the holder; None if there is none.
+    waiting: the number of requests that wait for the lock.
+    """
 
     holder: str | None
     node: int | None

@@ -276,13 +276,23 @@ def checked_parties(name: str, parties: int) -> str:
 
 
 class AsyncBarrier:
-    """A barrier for tasks; see `Barrier`."""
+    """A barrier for tasks: parties in different processes wait for each other.
+
+        await cluster.barrier("start", parties=4).wait(timeout=60)    # once
+
+        async with cluster.barrier("phase", parties=4) as barrier:    # again and again
+            await barrier.wait()
+
+    `AsyncCluster.barrier` returns it.  Its promises are those of `Barrier`.
+    """
 
     def __init__(
         self, cluster: AsyncCluster, name: str, parties: int, lease: float | None, service: str
     ) -> None:
         self.name = checked_parties(name, parties)
+        """The name of the barrier."""
         self.parties = parties
+        """How many parties wait for each other."""
         self._cluster = cluster
         self._lease = checked_lease(lease)
         self._service = service
@@ -299,7 +309,10 @@ class AsyncBarrier:
         )
 
     async def wait(self, timeout: float | None = None) -> int:
-        """Wait until all parties wait; see `Barrier.wait`."""
+        """Wait until all parties wait, and return a number from 0 to parties - 1, another for each.
+
+        timeout: as in `Barrier.wait`.
+        """
         seconds = checked_timeout(timeout)
         if self._member is not None:
             return await self._member.wait(seconds)
@@ -344,7 +357,7 @@ class Barrier:
                 barrier.wait()
 
     No party passes a wait before all have come to it.  If a party dies, gives up after its timeout,
-    leaves the `with` by an exception, or is cut off, those who wait with it raise `BarrierBroken`;
+    leaves the `with` by an exception, or is cut off, the others that wait raise `BarrierBroken`;
     a party whose own arrival no other has seen yet goes on waiting, for new parties.  If a party
     dies at the moment at which all have come, some may pass and others raise.
 
@@ -361,7 +374,9 @@ class Barrier:
         service: str,
     ) -> None:
         self.name = checked_parties(name, parties)
+        """The name of the barrier."""
         self.parties = parties
+        """How many parties wait for each other."""
         self._made = made
         self._rest = (checked_lease(lease), service)
         self._thread: LoopThread | None = None
@@ -371,7 +386,9 @@ class Barrier:
         """Wait until all parties wait, and return a number from 0 to parties - 1, another for each.
 
         Inside `with`, the party stays a member, and can wait again.  Outside, it joins for this one
-        time.  timeout: seconds; when they are over, the barrier is broken for those who wait.
+        time.
+
+        timeout: seconds; when they are over, the barrier is broken for all parties that wait.
         """
         seconds = checked_timeout(timeout)
         if self._thread is not None and self._barrier is not None:

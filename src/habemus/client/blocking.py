@@ -142,7 +142,11 @@ def _is_number(value: object) -> bool:
 
 
 class Cluster:
-    """A client of a cluster.  Several threads may use it."""
+    """A client of a cluster, which `habemus.connect` returns.  Several threads may use it.
+
+    `with` connects at once, and closes the client at the end.  Without it, the first request
+    connects, and `close` has to be called.
+    """
 
     def __init__(
         self, named: str | None, credentials: Credentials, label: str | None = None
@@ -215,9 +219,10 @@ class Cluster:
     ) -> Lock:
         """Return a lock, to be taken by `with` or `acquire()`, or to decorate a function.
 
-        timeout: seconds to wait, also for a node that answers.  None waits for ever, but raises at
-            once if the cluster has never answered.  0 takes the lock if it is free; that can take a
-            quarter of a second, because the other nodes are asked.
+        name: the name of the lock; clients that give the same name exclude each other.
+        timeout: seconds to wait for the lock, and for a node that answers.  None waits for ever,
+            but raises at once if the cluster has never answered.  0 takes the lock if it is free;
+            that can take a quarter of a second, because the other nodes are asked.
         lease: seconds after which a silent client loses the lock, at most the lease of the cluster.
         reentrant: whether the thread that holds the lock may take it again.
         keep: whether this process keeps the lock when it is released, and takes it again at no
@@ -225,6 +230,8 @@ class Cluster:
             with algorithms that show waiting clients to the holder, such as the default one and
             `ricart-agrawala`.
         on_lost: called once if the lock is lost, from the thread that notices it first.
+        service: the service of the cluster that grants the lock; a cluster can have several, each
+            with an algorithm of its own.
 
         The end of `with` raises `LockLost` if the lock was lost inside: because the lease expired,
         the connection or the node ended, or an operator released it.
@@ -244,7 +251,10 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> HeldLock | None:
-        """Take the lock if it is free now, else return None.  Use `with`, or release it."""
+        """Take the lock if it is free now, else return None.  Use `with`, or release it.
+
+        name, lease, on_lost, service: as in `Cluster.lock`.
+        """
         try:
             request = lock_request(service, name, lease)
             return HeldLock(self, self._acquire(request, 0.0, on_lost, names_holder=False))
@@ -266,8 +276,10 @@ class Cluster:
         Each place is a lock.  How many places there are is part of the configuration of the cluster
         (`[semaphores]` in cluster.toml), the same at all nodes.
 
+        name: the name of the semaphore.
         size: the number of places that this client expects; with another one, and for a semaphore
             that is not declared, `acquire()` raises `RefusedByNode`.
+        timeout, lease, on_lost, service: as in `Cluster.lock`.
         """
         request = semaphore_request(service, name, size, lease)
         return Lock(self, request, timeout, False, on_lost)
@@ -286,12 +298,18 @@ class Cluster:
     ) -> Iterator[list[Lease]]:
         """Acquire several places of a semaphore at once, all or none.
 
+            with cluster.permits("connections", 2, size=5) as leases: ...
+
         One client at a time collects places, so two that want several cannot wait for each other.
         A client that has a place already should not ask for more in this way: it may wait for
         itself.
 
+        name: the name of the semaphore.
+        count: the number of places to acquire.
         size: the number of places that the cluster declares; `ValueError` if it is less than
             `count`, `RefusedByNode` if the cluster has another one.
+        timeout: seconds to wait for all of them together; None waits for ever.
+        lease, on_lost, service: as in `Cluster.lock`.
         """
         gate = permits_gate(name, count, size)
         timeout = checked_timeout(timeout)
@@ -316,7 +334,14 @@ class Cluster:
         on_lost: Callable[[Lease], None] | None = None,
         service: str = LOCKS,
     ) -> Iterator[list[Lease]]:
-        """Acquire several locks, in the order of their names: two clients cannot deadlock."""
+        """Acquire several locks, in the order of their names: two clients cannot deadlock.
+
+            with cluster.acquire_all(["stock", "orders"]) as leases: ...
+
+        names: the names of the locks; the leases are in alphabetical order, one for each name.
+        timeout: seconds to wait for all of them together; None waits for ever.
+        lease, on_lost, service: as in `Cluster.lock`.
+        """
         timeout = checked_timeout(timeout)
         deadline = boottime.Deadline(timeout)
         with ExitStack() as stack:
@@ -338,7 +363,7 @@ class Cluster:
         """Return a lock that many readers, or one writer, may hold.
 
         timeout: seconds to wait, for readers and writers that give none; None waits for ever.
-        lease: seconds after which a silent client loses the lock, at most that of the cluster.
+        name, lease, service: as in `Cluster.lock`.
         """
         from habemus.client.read_write import ReadWriteLock
 
@@ -349,15 +374,20 @@ class Cluster:
     ) -> Barrier:
         """Return a barrier, at which so many parties wait for each other.
 
-        parties: the same number at all parties, at most 64.
+        name: the name of the barrier.
+        parties: how many; the same number at all parties, at most 64.
         lease: seconds after which a silent party breaks the barrier, at most that of the cluster.
+        service: as in `Cluster.lock`.
         """
         from habemus.client.barrier import Barrier
 
         return Barrier(self._asynchronous_copy, name, parties, lease, service)
 
     def election(self, name: str, *, service: str = LOCKS) -> LeaderElection:
-        """Return the election of this name, to lead or to observe."""
+        """Return the election of this name, to lead or to observe.
+
+        service: as in `Cluster.lock`.
+        """
         return LeaderElection(self, checked_name(name), service)
 
     def _acquire(
@@ -385,7 +415,10 @@ class Cluster:
     # Looking.
 
     def watch(self, name: str, *, service: str = LOCKS) -> Iterator[LockState]:
-        """Yield the holder of a lock, now and after each change, for ever."""
+        """Yield the holder of a lock, now and after each change, for ever.
+
+        name, service: as in `Cluster.lock`.
+        """
         return self._backend.watch(service, name)
 
     def _state(self, request: AcquireRequest) -> LockState:
@@ -398,15 +431,21 @@ class Cluster:
         return self._backend.status()
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node; for operators."""
+        """Take a lock away from its holder at this node, and return the answer of the node.
+
+        For operators: the holder may still believe that it holds the lock.
+
+        name, service: as in `Cluster.lock`.
+        """
         return self._backend.force(service, name)
 
 
 class HeldLock:
-    """A lease to be used by `with`; released once, at the end."""
+    """A lock that `Cluster.try_lock` has taken: use it by `with`, or call `release`."""
 
     def __init__(self, cluster: Cluster, lease: Lease) -> None:
         self.lease = lease
+        """The lease, which `with` gives."""
         self._cluster = cluster
 
     def __repr__(self) -> str:
@@ -433,8 +472,9 @@ class HeldLock:
 class Lock:
     """A lock that can be acquired any number of times; each time is a new lease.
 
-    Use it by `with`, by `acquire` and `release`, or as a decorator.  Threads may share the object:
-    they exclude each other, and each releases its own lease.
+    `Cluster.lock` and `Cluster.semaphore` return it.  Use it by `with`, by `acquire` and `release`,
+    or as a decorator.  Threads may share the object: they exclude each other, and each releases
+    its own lease.
 
         lock = cluster.lock("report", lease=10)
         if lock.acquire(timeout=5):
@@ -501,9 +541,9 @@ class Lock:
     def release(self, lease: Lease | None = None) -> None:
         """Release the lock.
 
-        Without an argument, the lease of the last `acquire` of this thread through this object:
-        raise `LockNotHeld` if there is none, and `LockLost` if the lock was lost before.  Any
-        thread may release a lease that it is given.
+        lease: the lease to release; any thread may release it.  The default is that of the last
+            `acquire` of this thread through this object: raise `LockNotHeld` if there is none,
+            and `LockLost` if the lock was lost before.
         """
         if lease is not None:
             owner = lease._owner
@@ -538,8 +578,9 @@ class Lock:
         return lease is not None and not lease._is_lost_now()
 
     def locked(self) -> bool:
-        """Return whether a client holds the lock, this one or another, as far as the node knows;
-        of a semaphore, whether all places are held, which takes a place for a moment to see.
+        """Return whether a client holds the lock, this one or another, as far as the node knows.
+
+        For a semaphore, return whether all places are held; this takes a place for a moment.
         """
         if isinstance(self._request, SemaphoreRequest):
             found = self._take_if(False, UNSET)
@@ -701,10 +742,18 @@ def not_held(shown: str, owner: str) -> LockNotHeld:
 
 
 class LeaderElection:
-    """An election: to lead is to hold a lock.  Its token is the term, larger for each leader."""
+    """An election: to lead is to hold a lock.  Its token is the term, larger for each leader.
+
+        election = cluster.election("scheduler")
+        with election.lead() as lease:
+            ...  # this client leads, in the term lease.token
+
+    `Cluster.election` returns it.
+    """
 
     def __init__(self, cluster: Cluster, name: str, service: str) -> None:
         self.name = name
+        """The name of the election."""
         self._cluster = cluster
         self._service = service
         self._lease: Lease | None = None
@@ -719,7 +768,10 @@ class LeaderElection:
         *,
         on_lost: Callable[[Lease], None] | None = None,
     ) -> Term:
-        """Return a term of office, to be taken by `with` or `begin()`, which wait for it."""
+        """Return a term of office, to be taken by `with` or `begin()`, which wait for it.
+
+        timeout, lease, on_lost: as in `Cluster.lock`; a term that is lost is over.
+        """
         return Term(
             self,
             Lock(
@@ -738,7 +790,10 @@ class LeaderElection:
             self._cluster._release(lease)
 
     def transfer(self, to: str) -> None:
-        """Resign in favour of the client with this label; it leads next if it is waiting."""
+        """Resign in favour of the client with this label; it leads next if it is waiting.
+
+        to: the label of the client; see `Cluster.label`.
+        """
         lease, self._lease = self._lease, None
         if lease is None:
             raise LockLost(f"this client does not lead {self.name}")
@@ -765,7 +820,10 @@ class LeaderElection:
 
 
 class Term:
-    """A term of office; see `LeaderElection.lead`."""
+    """A term of office, which `LeaderElection.lead` returns.
+
+    The end of `with` ends it, and raises `LockLost` if the term was lost inside.
+    """
 
     def __init__(self, election: LeaderElection, lock: Lock) -> None:
         self._election = election
@@ -773,7 +831,10 @@ class Term:
         self._lease: Lease
 
     def begin(self) -> Lease:
-        """Wait until this client leads.  End the term by `resign` or `transfer`."""
+        """Wait until this client leads, and return the lease.
+
+        End the term by `LeaderElection.resign` or `LeaderElection.transfer`.
+        """
         self._lease = self._lock.acquire()
         self._election._begin(self._lease)
         return self._lease
@@ -803,6 +864,10 @@ def connect(
     secret_file: str | None = None,
 ) -> Cluster:
     """Return a client of a cluster, to be used by `with` or `async with`, or closed by `close`.
+
+        with habemus.connect("127.0.0.1:7400") as cluster: ...          # a Cluster
+
+        async with habemus.connect("127.0.0.1:7400") as cluster: ...    # an AsyncCluster
 
     cluster: addresses of nodes, a socket, a cluster.toml or the folder of `habemus up`; or "local",
         or the URL of an engine.  The default is HABEMUS_CLUSTER, then the cluster that `habemus up`

@@ -13,7 +13,7 @@ from habemus.runtimes.live.hosting.node import Node
 
 
 class EmbeddedNode:
-    """A node of a cluster that runs in this program; see `embedded`."""
+    """A node of a cluster that runs in this program; see `habemus.embedded`."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -29,7 +29,7 @@ class EmbeddedNode:
         return str(self._node.address)
 
     def impediments(self) -> list[str]:
-        """Return why clients cannot get locks at this node; nothing if they can."""
+        """Return the reasons why clients cannot get locks at this node; none if they can."""
         return self._node.impediments()
 
 
@@ -39,6 +39,12 @@ async def embedded(file: str | Path, number: int) -> AsyncIterator[EmbeddedNode]
 
     The loop must not be kept busy: the other nodes take a node that does not respond for failed.
     Clients find the node at its usual address, those of this program too.
+
+        async with habemus.embedded("cluster.toml", 2) as node:
+            async with habemus.connect(node.address) as cluster: ...
+
+    file: the cluster.toml.
+    number: the number of the node in it.
     """
     config = load(Path(file), os.environ, {})
     node = Node(config.settings(number), all_services(config))

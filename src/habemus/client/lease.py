@@ -21,7 +21,7 @@ RELEASED = "it was released"
 
 
 class Lease:
-    """A lock that is held, until it is released or lost.
+    """A lock that is held, until it is released or lost; `with` and `acquire` of a lock return it.
 
     The code that has this object holds the lock; ownership does not depend on threads or tasks.
 
@@ -77,17 +77,17 @@ class Lease:
 
     @property
     def lost(self) -> bool:
-        """Whether it is over, or may be, without having been released."""
+        """Whether the lease is over, or may be, without having been released."""
         return self._why != RELEASED if self._why else self._has_expired()
 
     @property
     def released(self) -> bool:
-        """Whether it was released before it was lost."""
+        """Whether the lock was released before it was lost."""
         return self._why == RELEASED
 
     @property
     def held(self) -> bool:
-        """Whether it is neither lost nor released, as far as this client knows."""
+        """Whether the lock is neither lost nor released, as far as this client knows."""
         return not self._why and not self._has_expired()
 
     def _has_expired(self) -> bool:
@@ -109,7 +109,10 @@ class Lease:
             self._session.note_write(self.service, self.name, self.token)
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
-        """Call the listener once if the lock is lost, from the thread that notices it first."""
+        """Call the listener once if the lock is lost, from the thread that notices it first.
+
+        listener: called with this lease; at once if the lock is lost already.
+        """
         vars(self).setdefault("_listeners", []).append(listener)  # two threads share one list
         if self._why and self._why != RELEASED:
             self._call_listeners()

@@ -248,6 +248,7 @@ class TwoSides(Generic[AnyCluster]):
         service: str,
     ) -> None:
         self.name = name
+        """The name of the lock."""
         self._cluster = cluster
         self._timeout = checked_timeout(timeout)
         self._readers = Side(parts_of(service, name, lease, "read"), read_steps)
@@ -276,33 +277,56 @@ class ReadWriteLock(TwoSides["Cluster"]):
 
     Up to 16 readers hold it at a time; more wait, and no writer passes them.  A read is two
     requests to the cluster, a write seventeen: use it where reads are long or many.  It is not
-    re-entrant: who holds it and asks again may wait for ever.
+    re-entrant: a client that holds it and asks again may wait for ever.
     """
 
     def read(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> Lock:
-        """Return the side of readers: a `Lock`, for `with`, `acquire` or a decorator."""
+        """Return the side of readers: a `Lock`, for `with`, `acquire` or a decorator.
+
+        timeout: seconds to wait; the default is that of the read-write lock.
+        on_lost: as in `Cluster.lock`.
+        """
         return SharedLock(self._cluster, self._readers, self._seconds(timeout), on_lost)
 
     def write(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> Lock:
-        """Return the side of writers: a `Lock`, for `with`, `acquire` or a decorator."""
+        """Return the side of writers: a `Lock`, for `with`, `acquire` or a decorator.
+
+        timeout: seconds to wait; the default is that of the read-write lock.
+        on_lost: as in `Cluster.lock`.
+        """
         return SharedLock(self._cluster, self._writers, self._seconds(timeout), on_lost)
 
 
 class AsyncReadWriteLock(TwoSides["AsyncCluster"]):
-    """A lock that many readers, or one writer, may hold; see `ReadWriteLock`."""
+    """A lock that many readers, or one writer, may hold.
+
+        config = cluster.read_write_lock("config")
+        async with config.read():
+            ...
+
+    `AsyncCluster.read_write_lock` returns it.  Its promises are those of `ReadWriteLock`.
+    """
 
     def read(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> AsyncLock:
-        """Return the side of readers: an `AsyncLock`."""
+        """Return the side of readers: an `AsyncLock`.
+
+        timeout: seconds to wait; the default is that of the read-write lock.
+        on_lost: as in `Cluster.lock`.
+        """
         return AsyncSharedLock(self._cluster, self._readers, self._seconds(timeout), on_lost)
 
     def write(
         self, timeout: float | None = None, *, on_lost: Callable[[Lease], None] | None = None
     ) -> AsyncLock:
-        """Return the side of writers: an `AsyncLock`."""
+        """Return the side of writers: an `AsyncLock`.
+
+        timeout: seconds to wait; the default is that of the read-write lock.
+        on_lost: as in `Cluster.lock`.
+        """
         return AsyncSharedLock(self._cluster, self._writers, self._seconds(timeout), on_lost)
