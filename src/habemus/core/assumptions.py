@@ -53,14 +53,22 @@ class Assumptions:
     """Assumptions of an algorithm about links, crashes and time.
 
     The default is the most that can be assumed without timing: reliable links in any order, no
-    crash. `always` names the properties that need stable memory and nothing else.
-    `holds_without_pauses` names properties that are not claimed, but hold in every run in which
-    no process is paused.
+    crash.
+
+    links: the guarantees of links.
+    fifo: whether links deliver messages in the order in which they were sent.
+    copies: whether a message may be delivered twice.
+    crashes: the crashes that break no claim.
+    timing: the bounds on the time that messages and steps take.
+    stable_memory: whether durable variables survive a crash.
+    always: names of the properties that need stable memory and nothing else.
+    holds_without_pauses: names of properties that are not claimed, but hold in every run in which
+        no process is paused.
     """
 
     links: Links = Links.RELIABLE
-    fifo: bool = False  # links deliver messages in the order in which they were sent
-    copies: bool = False  # a message may be delivered twice
+    fifo: bool = False
+    copies: bool = False
     crashes: Crashes = Crashes.NONE
     timing: Timing = Timing.ASYNCHRONOUS
     stable_memory: bool = False

@@ -31,17 +31,28 @@ TEXTS_KEPT = 2_000
 
 
 class Event(NamedTuple):
-    """One event of a run, at one process; `docs/traces.md` lists the kinds."""
+    """One event of a run, at one process; `docs/traces.md` lists the kinds.
+
+    time: microseconds since the start of the run.
+    process: the process at which it happened; for cut, heal and slow, the sending end.
+    kind: the kind of event, such as send.
+    name: the name of the message, timer, request or indication.
+    value: the message, timer, request or indication; its fields if it was read from a file.
+    peer: the other process of a message.
+    number: the number of the message, which ties its events together.
+    part: the component, such as ".election.detector"; empty for the part on top.
+    clock: the vector clock, in the order of the processes.
+    """
 
     time: int
-    process: int  # where it happened; for cut, heal and slow the sending end
+    process: int
     kind: str
-    name: str = ""  # of the message, timer, request or indication
-    value: Value | Mapping[str, Any] | None = None  # its fields if it was read from a file
-    peer: int | None = None  # the other process of a message
-    number: int | None = None  # of the message
-    part: str = ""  # the component, ".election.detector"; empty for the part on top
-    clock: tuple[int, ...] | None = None  # vector clock, in the order of the processes
+    name: str = ""
+    value: Value | Mapping[str, Any] | None = None
+    peer: int | None = None
+    number: int | None = None
+    part: str = ""
+    clock: tuple[int, ...] | None = None
 
     def fields(self) -> Mapping[str, Any]:
         """Return the fields of the value in a form that JSON can hold."""

@@ -39,6 +39,9 @@ class Delivered(Indication):
     """Indication of links that a message has arrived.
 
     The process above gets it as the message itself, not as an indication.
+
+    sender: the process that sent the message.
+    message: the message.
     """
 
     sender: ProcessId

@@ -65,11 +65,15 @@ class _Mark:
 _CONST, _DURABLE, _USES = _Mark("const"), _Mark("durable"), _Mark("uses")
 
 Const = Annotated[T, _CONST]
-"""Given with the plan; never part of the state."""
+"""Annotation of a variable that is given with the plan: `Const[int]`.  Never part of the state."""
 Durable = Annotated[T, _DURABLE]
-"""Part of the state that survives a crash; stored before any message of the step is sent."""
+"""Annotation of a variable that survives a crash: `Durable[int]`.  It is stored before any message
+of the step is sent.
+"""
 Uses = Annotated[T, _USES]
-"""A component below this process: any process that solves the named problem."""
+"""Annotation of a component below this process, `Uses[Detector]`: any process that solves the named
+problem.
+"""
 
 RULE_LIMIT = 10_000
 """Limit on the rules that fire after one event; a run that exceeds it is stopped as endless."""
@@ -82,7 +86,8 @@ class MistakeInPlan(ValueError):
 def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
     """Mark the handler of a message, timer or indication.
 
-    `of` names the component whose indication it is, where several components send it.
+    kinds: the classes of the values that the method handles.
+    of: the component whose indication it is, where several components send it.
     """
 
     for kind in kinds or (None,):
@@ -104,7 +109,10 @@ def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
 
 
 def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
-    """Mark a rule, which is applied after each event for as long as its guard holds."""
+    """Mark a rule, which is applied after each event for as long as its guard holds.
+
+    guard: a method of the class, defined above the rule, that returns whether to apply it.
+    """
 
     def mark(action: F) -> F:
         action.__whenever__ = guard.__name__  # type: ignore[attr-defined]  # a mark on a function
@@ -152,10 +160,13 @@ class Behaviour(NamedTuple):
 class Unsynced(NamedTuple):
     """Durable variables of a process of which a crash of its machine may lose the latest values, if
     the process then stays down for a time.
+
+    variables: the names of the variables.
+    down: how long the process stays down, in microseconds.
     """
 
     variables: tuple[str, ...] = ()
-    down: int = 0  # microseconds
+    down: int = 0
 
 
 _REQUIRED: Any = object()
@@ -596,17 +607,31 @@ class IndicateFunction(Protocol):
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Process(metaclass=ProcessType):
-    """One participant.  It only reacts to events and acts through the effects below."""
+    """One participant.  It only reacts to events, and acts only through its effects: `send`,
+    `broadcast`, `set_timer`, `cancel_timer`, `choose` and `indicate`.
+    """
 
     me: ProcessId
-    peers: tuple[ProcessId, ...]  # the others that it can send to, in order
+    """The number of this process."""
+    peers: tuple[ProcessId, ...]
+    """The other processes that this one can send to, in order."""
     send: SendFunction
-    broadcast: BroadcastFunction  # to every peer
+    """Send a message to a peer."""
+    broadcast: BroadcastFunction
+    """Send a message to every peer."""
     set_timer: SetTimerFunction
+    """Set a timer; an equal one that is set already is replaced.
+
+    after: microseconds until it expires, or a range from which the runtime draws them.
+    """
     cancel_timer: CancelTimerFunction
+    """Cancel the timer that equals this one, if it is set."""
     choose: ChooseFunction
-    indicate: IndicateFunction  # to the process above or the application
-    links: Process | None  # the component that carries its messages, if any
+    """Return one of the options, drawn at random by the runtime; a search tries all of them."""
+    indicate: IndicateFunction
+    """Send an indication to the process above, or to the application."""
+    links: Process | None
+    """The component that carries the messages of this process; None: the raw network."""
 
     indications: ClassVar[tuple[type[Indication], ...]] = ()
     """Indications that the process may send; each problem declares its own."""
@@ -658,8 +683,8 @@ class Process(metaclass=ProcessType):
     def on_replaced(self, others: Sequence[Self], life: int) -> None:
         """Set the durable variables of a process whose storage is lost, so that it is safe.
 
-        others: the other processes, with their durable variables.  life: a number greater than in
-        all former lives of this process.
+        others: the other processes, with their durable variables.
+        life: a number greater than in all former lives of this process.
         """
         raise NotImplementedError
 
@@ -696,6 +721,7 @@ class Process(metaclass=ProcessType):
         return copy
 
     def copied(self) -> Self:
+        """Return a copy of this plan."""
         return self.replace()
 
     def awaits(self) -> Sequence[ProcessId]:

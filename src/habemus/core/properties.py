@@ -39,13 +39,20 @@ class Property(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The verdict of a monitor on one property, with the reason in words."""
+    """The verdict of a monitor on one property, with the reason in words.
+
+    name: the name of the property, such as ME1.
+    verdict: the verdict.
+    why: the reason.
+    time: when the property was violated, in microseconds; None if it was not.
+    processes: the processes that violated it.
+    """
 
     name: str
     verdict: Verdict
     why: str
-    time: int | None = None  # when it was violated
-    processes: tuple[ProcessId, ...] = ()  # those that violated it
+    time: int | None = None
+    processes: tuple[ProcessId, ...] = ()
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:

@@ -12,7 +12,11 @@ Edges = Iterable[tuple[ProcessId, ProcessId]]
 
 
 class Topology:
-    """The neighbours of every process, in order.  Only neighbours can exchange messages."""
+    """The neighbours of every process, in order.  Only neighbours can exchange messages.
+
+    name: the name of the shape, such as ring.
+    neighbours: the neighbours of each process; every neighbour is a key as well.
+    """
 
     def __init__(self, name: str, neighbours: Mapping[ProcessId, tuple[ProcessId, ...]]) -> None:
         self.name = name
@@ -32,10 +36,12 @@ class Topology:
 
     @property
     def processes(self) -> tuple[ProcessId, ...]:
+        """All processes, in order."""
         return tuple(self.neighbours)
 
     @property
     def edges(self) -> list[tuple[ProcessId, ProcessId]]:
+        """The pairs of neighbours, the smaller process first."""
         return [
             (one, other)
             for one, others in self.neighbours.items()
@@ -44,6 +50,7 @@ class Topology:
         ]
 
     def is_connected(self) -> bool:
+        """Return whether there is a path between any two processes."""
         reached, frontier = set(self.processes[:1]), list(self.processes[:1])
         while frontier:
             for other in self.neighbours[frontier.pop()]:
@@ -54,6 +61,7 @@ class Topology:
 
     @classmethod
     def of_edges(cls, name: str, processes: Iterable[ProcessId], edges: Edges) -> Topology:
+        """Return the topology in which each of the edges joins two neighbours."""
         near: dict[ProcessId, set[ProcessId]] = {process: set() for process in _listed(processes)}
         for one, other in edges:
             for process in (one, other):
@@ -164,7 +172,13 @@ TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {
 
 @dataclass(frozen=True)
 class System:
-    """The processes of a run.  `clients` are those whose application makes requests."""
+    """The processes of a run.
+
+    plans: the plan of each process.
+    topology: which processes are neighbours; it has the same processes.
+    clients: the processes whose application makes requests.
+    labels: names of processes for tables and pictures; the default is the number.
+    """
 
     plans: Mapping[ProcessId, Process]
     topology: Topology
@@ -179,4 +193,5 @@ class System:
                 raise MistakeInPlan(f"client {client} is not a process of the system")
 
     def label(self, process: ProcessId) -> str:
+        """Return the name of a process for tables and pictures."""
         return self.labels.get(process, str(process))

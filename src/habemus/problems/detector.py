@@ -13,13 +13,19 @@ from habemus.core.system import complete
 
 
 class Suspected(Indication):
-    """The process seems to have crashed."""
+    """A process seems to have crashed.
+
+    process: the suspected process.
+    """
 
     process: ProcessId
 
 
 class Restored(Indication):
-    """The suspicion is withdrawn: it was a mistake, or the process has recovered."""
+    """A suspicion is withdrawn: it was a mistake, or the process has recovered.
+
+    process: the process that is not suspected any more.
+    """
 
     process: ProcessId
 

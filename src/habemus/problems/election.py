@@ -13,8 +13,10 @@ from habemus.core.system import complete
 
 
 class Leader(Indication):
-    """The leader that this process follows from now on, None: it knows none; and the term, if the
-    election has terms.
+    """This process follows another leader from now on.
+
+    process: the leader; None if the process knows none.
+    term: the term of the leader; 0 if the election has no terms.
     """
 
     process: ProcessId | None
@@ -43,8 +45,9 @@ class Members(Indication):
 class ElectionCosts(NamedTuple):
     """Costs of one election by the formula, if only the first participant calls and nothing fails.
 
-    The turnaround is the time from the call until the last process has named the leader, in message
-    times.  None: it depends.
+    messages: the number of messages; None: it depends.
+    turnaround: the time from the call until the last process has named the leader, in message
+        times; None: it depends.
     """
 
     messages: int | None = None

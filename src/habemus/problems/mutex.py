@@ -21,11 +21,14 @@ class Resumed(Indication):
 
 
 class MutexCosts(NamedTuple):
-    """Costs of one uncontended entry and exit by the formula; delays in message times.  None: it
-    depends.
+    """Costs of one uncontended entry and exit by the formula.  None: it depends.
+
+    messages: the number of messages; not a whole number if it is an average over participants that
+        pay differently.
+    client_delay: the time from the request to the entry, in message times.
+    sync_delay: the time from one exit to the next entry while others wait, in message times.
     """
 
-    # a whole number, unless it is an average over participants that pay differently
     messages: float | None = None
     client_delay: int | None = None
     sync_delay: int | None = None
@@ -79,6 +82,8 @@ class Mutex(Process):
     def write(self, term: int, count: int) -> None:
         """Record that the application writes to the resource with its token.  The algorithm takes
         no part in it.
+
+        term, count: the two parts of the token.
         """
 
     def runs_out(self) -> Timer | None:

@@ -22,7 +22,16 @@ class TooLargeToDraw(ValueError):
 
 @dataclass(frozen=True)
 class Trace:
-    """One run.  `run` identifies it (algorithm, size, seed, ...) as opaque JSON."""
+    """One run.
+
+    run: what identifies the run (algorithm, size, seed, ...), as opaque JSON.
+    processes: the processes, in the order in which pictures show them.
+    labels: names of processes for tables and pictures; the default is the number.
+    events: the events, in an order that respects cause and effect.
+    findings: the verdicts on the properties.
+    title: the title of pictures.
+    not_claimed: names of the properties whose violation does not count.
+    """
 
     run: Mapping[str, Any]
     processes: tuple[ProcessId, ...]
@@ -30,7 +39,7 @@ class Trace:
     events: tuple[Event, ...]
     findings: tuple[Finding, ...] = ()
     title: str = ""
-    not_claimed: tuple[str, ...] = ()  # properties whose violation does not count
+    not_claimed: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         known = frozenset(self.processes)
@@ -50,6 +59,7 @@ class Trace:
                 raise ValueError(f"event {position}: {wrong}")
 
     def label(self, process: ProcessId) -> str:
+        """Return the name of a process for tables and pictures."""
         return self.labels.get(process, str(process))
 
     def save(self, path: Path | str) -> None:
