@@ -1,4 +1,4 @@
-"""Faults of a simulated run, as values: the typed form of `--crash 2@5ms` and its kin.
+"""Faults of a simulated run, as typed values; a command writes them as `--crash 2@5ms`.
 
     from habemus.faults import Crash, Nth, Pause
 

@@ -15,15 +15,19 @@ from habemus.runtimes.sim.network import Delay
 class Nth:
     """The k-th event of a kind at a process.
 
-    Kinds are `send`, `receive`, `request`, `indicate`, `timer`, and the name of any message,
-    request, timer or indication.  A fault at a `send` strikes in the middle of the step: durable
-    variables keep what the step stored, messages sent earlier in the step are on the network, this
-    message and later ones are not.
+    A fault at a `send` strikes in the middle of the step: durable variables keep what the step
+    stored, messages sent earlier in the step are on the network, this message and later ones are
+    not.
+
+    kind: `send`, `receive`, `request`, `indicate`, `timer`, or the name of any message, request,
+        timer or indication.
+    count: the number k, counted from 1.
+    process: the process at which the event happens; None: the process that the fault strikes.
     """
 
     kind: str
     count: int = 1
-    process: ProcessId | None = None  # None: the process that the fault strikes
+    process: ProcessId | None = None
 
     def __post_init__(self) -> None:
         kind: object = self.kind
@@ -43,7 +47,11 @@ When: TypeAlias = int | Nth
 
 @dataclass(frozen=True)
 class Crash:
-    """Stop a process.  Only its durable variables survive until it recovers."""
+    """Stop a process.  Only its durable variables survive until it recovers.
+
+    process: the process.
+    when: a time in microseconds, or an event.
+    """
 
     process: ProcessId
     when: When
@@ -51,7 +59,12 @@ class Crash:
 
 @dataclass(frozen=True)
 class Recover:
-    """Restart a crashed process with its durable variables, or without them (amnesia)."""
+    """Restart a crashed process.
+
+    process: the process.
+    when: a time in microseconds, or an event.
+    amnesia: whether its durable variables are lost, too.
+    """
 
     process: ProcessId
     when: When
@@ -64,6 +77,9 @@ class Replace:
 
     It has no effect unless all others are up and connected with it.  Messages in flight from its
     former life are lost.  It strikes after everything else that happens at its time.
+
+    process: the process.
+    when: a time in microseconds.
     """
 
     process: ProcessId
@@ -72,7 +88,12 @@ class Replace:
 
 @dataclass(frozen=True)
 class Pause:
-    """Suspend a process for a while.  Events for it are delivered when it resumes."""
+    """Suspend a process for a while.  Events for it are delivered when it resumes.
+
+    process: the process.
+    when: a time in microseconds, or an event.
+    duration: how long, in microseconds.
+    """
 
     process: ProcessId
     when: When
@@ -81,7 +102,11 @@ class Pause:
 
 @dataclass(frozen=True)
 class Cut:
-    """Lose all messages sent on these links from now on.  Messages in flight still arrive."""
+    """Lose all messages sent on these links from now on.  Messages in flight still arrive.
+
+    links: pairs of sender and receiver; `both_ways`, `one_way` and `between` return them.
+    when: a time in microseconds, or an event.
+    """
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -89,7 +114,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Heal:
-    """Let these links carry messages again; all links, if none is named."""
+    """Let these links carry messages again.
+
+    links: pairs of sender and receiver; all links, if it is empty.
+    when: a time in microseconds, or an event.
+    """
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -97,7 +126,12 @@ class Heal:
 
 @dataclass(frozen=True)
 class Slow:
-    """Change the delay of these links from now on."""
+    """Change the delay of these links from now on.
+
+    links: pairs of sender and receiver; `both_ways`, `one_way` and `between` return them.
+    when: a time in microseconds, or an event.
+    delay: the distribution of delays from then on.
+    """
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
@@ -109,6 +143,9 @@ class Skew:
     """Make the clock of a process fast (negative) or slow, in parts per million.
 
     Its timers then run shorter or longer.
+
+    process: the process.
+    millionths: by how much its timers run longer, from -900,000 to 9,000,000.
     """
 
     process: ProcessId
@@ -122,7 +159,7 @@ class Skew:
 
 
 Fault: TypeAlias = Crash | Recover | Replace | Pause | Cut | Heal | Slow | Skew
-"""Any fault."""
+"""A fault of any kind, for the argument `faults` of `habemus.simulate`."""
 
 
 def both_ways(one: ProcessId, other: ProcessId) -> tuple[tuple[ProcessId, ProcessId], ...]:
@@ -136,7 +173,10 @@ def one_way(sender: ProcessId, receiver: ProcessId) -> tuple[tuple[ProcessId, Pr
 
 
 def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], ...]:
-    """Return all links that join two of the groups: cutting them is a partition."""
+    """Return all links that join two of the groups: cutting them is a partition.
+
+    groups: the processes of each side, such as [1, 2], [3].
+    """
     members = [tuple(group) for group in groups]
     return tuple(
         link

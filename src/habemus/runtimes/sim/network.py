@@ -27,17 +27,26 @@ class Delay(Protocol):
     """A distribution of delays: `Uniform`, `Exponential` or `HeavyTail`."""
 
     @property
-    def mean(self) -> int: ...
+    def mean(self) -> int:
+        """The mean delay in microseconds."""
 
     @property
-    def longest(self) -> int: ...
+    def longest(self) -> int:
+        """The longest delay in microseconds."""
 
-    def sampler(self, bits: Bits) -> Sampler: ...
+    def sampler(self, bits: Bits) -> Sampler:
+        """Return a function that draws the delay of a message from its time of sending.
+
+        bits: draws that many random bits.
+        """
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Delays from `low` to `high`, all equally likely; constant if both are equal."""
+    """Delays from `low` to `high`, all equally likely; constant if both are equal.
+
+    low, high: microseconds.
+    """
 
     low: int = MESSAGE_TIME
     high: int = MESSAGE_TIME
@@ -51,13 +60,19 @@ class Uniform:
 
     @property
     def mean(self) -> int:
+        """The mean delay in microseconds."""
         return (self.low + self.high) // 2
 
     @property
     def longest(self) -> int:
+        """The longest delay in microseconds."""
         return self.high
 
     def sampler(self, bits: Bits) -> Sampler:
+        """Return a function that draws the delay of a message from its time of sending.
+
+        bits: draws that many random bits.
+        """
         low, span = self.low, self.high - self.low + 1
         return lambda _now: low + (bits(32) * span >> 32)
 
@@ -73,7 +88,10 @@ def _exponential_table() -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Memoryless delays around a mean, cut at about nine times the mean."""
+    """Memoryless delays around a mean, cut at about nine times the mean.
+
+    mean: the mean delay in microseconds.
+    """
 
     mean: int = MESSAGE_TIME
 
@@ -83,9 +101,14 @@ class Exponential:
 
     @property
     def longest(self) -> int:
+        """The longest delay in microseconds."""
         return 1 + (self.mean * _exponential_table()[0] >> 16)
 
     def sampler(self, bits: Bits) -> Sampler:
+        """Return a function that draws the delay of a message from its time of sending.
+
+        bits: draws that many random bits.
+        """
         table, mean = _exponential_table(), self.mean
         return lambda _now: 1 + (mean * table[bits(12)] >> 16)
 
@@ -95,6 +118,9 @@ class HeavyTail:
     """Delays of which a few are very long.
 
     Half of the messages take up to twice the base, a quarter up to four times, and so on.
+
+    base: the shortest delay, in microseconds.
+    doublings: how often the delay can double; the longest is about 2,000 times the base by default.
     """
 
     base: int = MESSAGE_TIME
@@ -106,13 +132,19 @@ class HeavyTail:
 
     @property
     def mean(self) -> int:
+        """The mean delay in microseconds."""
         return self.base * 3 * (self.doublings + 2) // 4
 
     @property
     def longest(self) -> int:
+        """The longest delay in microseconds."""
         return self.base << (self.doublings + 1)
 
     def sampler(self, bits: Bits) -> Sampler:
+        """Return a function that draws the delay of a message from its time of sending.
+
+        bits: draws that many random bits.
+        """
         base, doublings = self.base, self.doublings
 
         def draw(_now: int) -> int:
