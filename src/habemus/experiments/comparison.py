@@ -61,10 +61,21 @@ def compare(
     seed: int = 0,
     jobs: int = 1,
 ) -> ComparisonResult:
-    """Measure what an entry, or an election, costs.  The arguments are those of `habemus compare`.
+    """Measure what an entry, or an election, costs, as `habemus compare` does.
 
-    `n` and `load` may be ranges such as "2..20"; only one of them at a time.  Without a name, all
-    safe algorithms for mutual exclusion are compared.
+    algorithms: names of the catalog or classes; by default all safe algorithms for mutual
+        exclusion.
+    n: the number of participants, or a range such as "2..20".
+    load: the offered load, or a range; only one of `n` and `load` is a range.  The mean time before
+        a request of a participant is hold * n / load.
+    points: the number of points measured in a range.
+    requests: the number of requests of each participant.
+    hold: the time in the critical section.
+    delay: the delay of messages, as in `habemus.simulate`.
+    processing: the time that a process needs for each message.
+    repeat: the number of runs for each row, with other seeds; the row is their mean.
+    seed: the seed of all random draws.
+    jobs: the number of worker processes; the numbers do not depend on it.
 
     >>> rows = compare("central", "ricart-agrawala", n=4, load=0.1).rows
     >>> rows[0]["messages_per_entry_by_formula"]

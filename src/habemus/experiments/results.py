@@ -74,7 +74,7 @@ class _Result(ABC, Generic[AnyReport]):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The result as `--json` of the command prints it."""
+        """The result as the command prints it with `--json`."""
         return self._report.plain()
 
     @property
@@ -94,7 +94,7 @@ class _Result(ABC, Generic[AnyReport]):
         return "; ".join(f"{each.name}: {each.why}" for each in telling)
 
     def save(self, path: Path | str) -> None:
-        """Save the trace; the ending decides: .svg, .png, .md, .mmd, .json, .shiviz."""
+        """Save the trace, as `Trace.save` does; `ValueError` if there is none."""
         if self.trace is None:
             raise CannotSave(f"there is no trace to save into {path}: {self._no_trace()}")
         self.trace.save(path)

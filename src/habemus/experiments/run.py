@@ -50,13 +50,36 @@ def simulate(
     processing: int | str = Setup.processing,
     then: Iterable[str] = (),
 ) -> RunResult:
-    """Simulate one run and judge it.  The arguments are those of `habemus run`.
+    """Simulate one run and judge it, as `habemus run` does.
 
-    The algorithm is a name of the catalog, a class, or `path/to/mine.py:MyMutex`.  The same
-    arguments give the same events, and the same digest, on every platform.  A time is a
-    text such as "5ms" or a number of microseconds.  `faults` are values of `habemus.faults` or
-    texts such as "crash 2@5ms".  `then` has interventions such as "60: 2 crashes", sixty deliveries
-    into the run.  Arguments that make no run raise `ValueError`, `LookupError` or `TypeError`.
+    The same arguments give the same events, and the same digest, on every platform.  A time is a
+    text such as "5ms" or a number of microseconds.  Arguments that make no run raise `ValueError`,
+    `LookupError` or `TypeError`.
+
+    algorithm: a name of the catalog, a class, or `path/to/mine.py:MyMutex`.
+    n: the number of participants.
+    seed: the seed of all random draws.
+    requests: the number of requests of each participant.
+    workload: how the requests arrive: "steady", "burst" or "in-turn".
+    think: the time before each request.
+    hold: the time in the critical section.
+    asks: requests such as "2@5ms+1ms" (process, time, hold), which replace the workload.
+    delay: the delay of messages: "1ms", "500..1500", "exp:1ms" or "heavy:1ms".
+    fifo: whether links deliver in order; by default only if the algorithm needs it.
+    loss: the probability that a message is lost.
+    duplicate: the probability that a message is delivered twice.
+    over: "perfect" or "perfect-fifo" to run every process over links that retransmit.
+    faults: values of `habemus.faults`, or texts such as "crash 2@5ms".
+    options: options of the algorithm, by name.
+    initial: initial values of variables, by process and name.
+    labels: names of processes for tables and pictures.
+    until: the time at which to stop.
+    events: the number of events after which to stop.
+    overtaking: judge ME4: at most this many others enter between a request and its entry.
+    order: for ME3, "messages": processes learn of requests by messages only; "outside":
+        applications also tell each other of their requests.
+    processing: the time that a process needs for each message.
+    then: interventions such as "60: 2 crashes", sixty deliveries into the run.
 
     >>> result = simulate("ricart-agrawala", n=10, seed=7)
     >>> result.verdict.value, result.costs["messages_per_entry"]
@@ -116,13 +139,34 @@ def check(
     options: Mapping[str, Any] | None = None,
     initial: Mapping[ProcessId, Mapping[str, Any]] | None = None,
 ) -> CheckResult:
-    """Search every interleaving within a bound.  The arguments are those of `habemus check`.
+    """Search every interleaving within a bound, as `habemus check` does.
 
-    `entries` is the number of entries of each participant; None: any number.
-    `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
-    `order` judges ME3; "outside": as if applications also told each other of their requests.
-    `timeouts` is the number of timeouts in all, or by the names of timers: {"Repeat": 1}.
-    `receipts` is the number of receipts by the names of messages, `draws` that of random draws.
+    algorithm: a name of the catalog, a class, or `path/to/mine.py:MyMutex`.
+    n: the number of participants.
+    entries: the number of entries of each participant, or of calls of an election; None: any.
+    network: "fifo", "unordered", "lossy" or "duplicating"; by default "fifo" if the algorithm needs
+        it, else "unordered".
+    faults: how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.  Kinds are
+        crash, recover, amnesia, lose and copy.
+    timeouts: bound on the timeouts in all, or by the names of timers: {"Repeat": 1}.
+    receipts: bound on the receipts, by the names of messages.
+    draws: bound on the steps that draw at random.
+    asking: the participants that make requests; by default all.
+    timing: "asynchronous": a timer can expire at any moment; "synchronous": only in order, after
+        all messages; "eventual": at any moment at first, then in order, which decides liveness.
+    merging: whether to merge equal messages in flight, for algorithms that retransmit.
+    order: whether to judge ME3; "outside": as if applications also told each other of their
+        requests.
+    returning: whether to assume that crashed processes recover.
+    every: whether to continue after the first violation and judge every property.
+    search: "auto", "breadth", "numpy" or "symbolic".
+    limit: the number of states, or edges of decision diagrams, after which to give up.
+    over: "perfect" or "perfect-fifo" to run every process over links that retransmit.
+    abstract: "election" or "election:terms=K" to replace the component below by one that does all
+        that its safety properties allow.
+    refines: "election" to check that the algorithm does only what the abstract component may do.
+    options: options of the algorithm, by name.
+    initial: initial values of variables, by process and name.
 
     >>> check("maekawa", n=3).violated
     ['ME2-deadlock']
@@ -166,6 +210,8 @@ def check(
 def scenario(name: str) -> ScenarioResult:
     """Run a scenario by name and compare its outcome with the known one.
 
+    name: a name that `habemus scenario` lists.
+
     >>> scenario("central-holder-slow").violated
     ['ME1']
     """
@@ -174,7 +220,9 @@ def scenario(name: str) -> ScenarioResult:
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
-    """Read a trace that `save`, `--diagram run.json` or `habemus trace merge` wrote."""
+    """Read a trace from a .json file, which `Trace.save`, `habemus run --diagram` or `habemus trace
+    merge` has written.
+    """
     check_types(load_trace, locals())
     return read(path)
 
