@@ -1,8 +1,8 @@
 """A guard inside a PostgreSQL database, for asynchronous connections: psycopg, asyncpg, SQLAlchemy.
 
-await async_postgresql.make_table(connection)                       # once
-async with async_postgresql.fenced(connection, "printer", lease.token) as cursor:
-    await cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
+    await async_postgresql.make_table(connection)                       # once
+    async with async_postgresql.fenced(connection, "printer", lease.token) as cursor:
+        await cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
 
 The block gets a cursor of psycopg; asyncpg and SQLAlchemy have none, so there it gets the
 connection.
@@ -45,10 +45,13 @@ async def make_table(connection: Any) -> None:
 @asynccontextmanager
 async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator[Any]:
     """Run one transaction if the token is not older than the newest of this fence; else raise
-    StaleToken.
+    `StaleToken`.
 
     The transaction is committed at the end of the block, or rolled back when the block raises or is
     cancelled.  Other transactions on the same fence wait until then.
+
+    name: the name of the fence, such as that of the lock.
+    token: the token of the lease; `ValueError` if it is None.
     """
     shown = check_token(token)
     async with _transaction(connection) as driver:

@@ -36,7 +36,9 @@ class CorruptFence(ValueError):
 class FencedFile:
     """File that accepts writes of the current holder of a lock, and refuses earlier holders.
 
-    Concurrent writes wait for each other.
+    Concurrent writes wait for each other.  `FILE.token` and `FILE.lock` are beside the file.
+
+    path: the file; it need not exist.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -66,16 +68,20 @@ class FencedFile:
         return self.path.read_bytes()
 
     def write(self, content: bytes, token: int | None) -> None:
-        """Replace the content, or raise StaleToken.  Content and token are durable (fsync) on
+        """Replace the content, or raise `StaleToken`.  Content and token are durable (fsync) on
         return.
+
+        token: the token of the lease; `ValueError` if it is None.
         """
         with memoryview(content) as whole, self._admitted(token):
             _replace(self.path, whole)
 
     def append(self, content: bytes, token: int | None) -> None:
-        """Append to the content atomically, or raise StaleToken.
+        """Append to the content atomically, or raise `StaleToken`.
 
         This copies the file, so it is meant for kilobytes, not gigabytes.
+
+        token: the token of the lease; `ValueError` if it is None.
         """
         with memoryview(content) as rest, self._admitted(token):
             before = b""

@@ -1,8 +1,8 @@
 """A guard inside a PostgreSQL database.
 
-postgresql.make_table(connection)                                   # once
-with postgresql.fenced(connection, "printer", lease.token) as cursor:
-    cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
+    postgresql.make_table(connection)                                   # once
+    with postgresql.fenced(connection, "printer", lease.token) as cursor:
+        cursor.execute("INSERT INTO jobs (name) VALUES (%s)", ["report"])
 
 The connection is of any driver of PEP 249 that marks parameters with %s (psycopg, psycopg2,
 pg8000), or a `Connection` of SQLAlchemy.  Asynchronous ones have a guard of their own,
@@ -51,12 +51,15 @@ def make_table(connection: Any) -> None:
 @contextmanager
 def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
     """Run one transaction if the token is not older than the newest of this fence; else raise
-    StaleToken.
+    `StaleToken`.
 
     The transaction is committed at the end of the block, or rolled back when the block raises.  A
     transaction that was open on the connection before becomes part of it.  Other transactions on
     the same fence wait until then.
     The block gets a cursor, or with SQLAlchemy the connection itself.
+
+    name: the name of the fence, such as that of the lock.
+    token: the token of the lease; `ValueError` if it is None.
     """
     cursor, marks = _cursor(connection)
     is_sqlalchemy = isinstance(cursor, Statements)

@@ -1,8 +1,10 @@
 """A guard inside an SQLite database.
 
-sqlite.make_table(connection)                                       # once
-with sqlite.fenced(connection, "printer", lease.token) as cursor:
-    cursor.execute("INSERT INTO jobs (name) VALUES (?)", ["report"])
+    sqlite.make_table(connection)                                       # once
+    with sqlite.fenced(connection, "printer", lease.token) as cursor:
+        cursor.execute("INSERT INTO jobs (name) VALUES (?)", ["report"])
+
+The connection is one of the standard module `sqlite3`.
 """
 
 from __future__ import annotations
@@ -27,10 +29,13 @@ def fenced(
     connection: sqlite3.Connection, name: str, token: int | None
 ) -> Iterator[sqlite3.Cursor]:
     """Run one transaction if the token is not older than the newest of this fence; else raise
-    StaleToken.
+    `StaleToken`.
 
     The transaction is committed at the end of the block, or rolled back when the block raises.  A
     transaction that was open on the connection before becomes part of it.
+
+    name: the name of the fence, such as that of the lock.
+    token: the token of the lease; `ValueError` if it is None.
     """
     ending = (
         _Explicit(connection) if getattr(connection, "autocommit", None) is True else connection

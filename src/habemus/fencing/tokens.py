@@ -12,7 +12,11 @@ LARGEST = (1 << 63) - 1
 
 
 class StaleToken(Exception):
-    """Refused: the resource has accepted a newer token, so the lock of this token was lost."""
+    """Refused: the resource has accepted a newer token, so the lock of this token was lost.
+
+    token: the token that was refused.
+    newest: the newest token that the resource has accepted.
+    """
 
     def __init__(self, token: int, newest: int) -> None:
         super().__init__(token, newest)
@@ -27,7 +31,11 @@ class StaleToken(Exception):
 
 
 def check_token(token: int | None) -> int:
-    """Return the token, or raise: a bad value must not count as the smallest or the largest."""
+    """Return the token if it can be one; else raise `ValueError` or `TypeError`.
+
+    A resource that keeps tokens by itself calls this first: a bad value must not count as the
+    smallest or the largest.
+    """
     if token is None:
         raise ValueError("token is None: the algorithm of this lock has no fencing tokens")
     if type(token) is not int:
@@ -40,7 +48,10 @@ def check_token(token: int | None) -> int:
 
 
 def token_from(text: str | None) -> int:
-    """Parse a token from a header or HABEMUS_TOKEN: decimal digits and nothing else."""
+    """Parse a token from a header or HABEMUS_TOKEN: decimal digits and nothing else.
+
+    `ValueError` if the text is anything else, or None.
+    """
     if not text:
         raise ValueError("no token given; send the token of the lock with each write")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST))):

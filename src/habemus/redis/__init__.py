@@ -27,7 +27,8 @@ __all__ = ["LockError", "LockNotOwnedError", "Redis", "RedisLock", "exceptions",
 class Redis:
     """A client with the locks of `redis.Redis`.
 
-    host, port, db, username, password: of a Redis server; `from_url` takes everything else.
+    host, port, db, username, password: address and login of a Redis server; `from_url` takes
+        everything else.
     options: options of connections, which are ignored.
     """
 
@@ -51,8 +52,9 @@ class Redis:
 
     @classmethod
     def from_url(cls, url: str | None = None, **options: Any) -> Self:
-        """Return a client of what `habemus.connect` takes: a cluster, "local", or an engine.
+        """Return a client of a cluster, of "local", or of an engine.
 
+        url: as the argument `cluster` of `habemus.connect`.
         options: options of connections, which are ignored.
         """
         made = cls.__new__(cls)
@@ -99,5 +101,5 @@ class Redis:
 
 
 def from_url(url: str | None = None, **options: Any) -> Redis:
-    """Return a client; see `Redis.from_url`."""
+    """Return a client; the arguments are those of `Redis.from_url`."""
     return Redis.from_url(url, **options)

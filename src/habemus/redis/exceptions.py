@@ -1,4 +1,6 @@
-"""The exceptions of redis-py that its locks raise."""
+"""The exceptions of redis-py that its locks raise: `LockError`, `LockNotOwnedError`, and
+`ConnectionError`, which is `habemus.Unreachable`.
+"""
 
 from __future__ import annotations
 

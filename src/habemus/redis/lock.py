@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 class RedisLock:
     """A lock with the methods of `redis.lock.Lock`, and a fencing token.
 
+    redis: the client; its method `lock` returns such a lock.
+    name: the name of the lock.
     timeout: seconds after which the lock is released unless it is extended; None for no limit.
         The lock is released earlier if the process ends or hangs.
-    sleep: ignored; waiting clients are told, and need not poll.
+    sleep: ignored; a waiting client is notified, and need not poll.
     blocking, blocking_timeout: whether `acquire` waits, and for how many seconds.
     thread_local: whether only the thread that acquired the lock may release it.
     raise_on_release_error: whether the end of `with` raises if the lock was lost inside.
@@ -57,7 +59,11 @@ class RedisLock:
         blocking: bool | None = None,
         blocking_timeout: float | None = None,
     ) -> bool:
-        """Return whether the lock was acquired; by default as the arguments of the lock say."""
+        """Return whether the lock was acquired.
+
+        sleep, blocking, blocking_timeout: as in `RedisLock`; the defaults are the arguments of the
+            lock.
+        """
         blocking = self.blocking if blocking is None else blocking
         seconds = self.blocking_timeout if blocking_timeout is None else blocking_timeout
         lease = self._lock.acquire(timeout=seconds if blocking else 0)

@@ -45,13 +45,20 @@ MOST_CHOICES = 50
 
 @dataclass(frozen=True)
 class Played:
-    """The result of playing a schedule."""
+    """The result of playing a schedule.
+
+    events: the events of the run.
+    violated: the violated properties, each with the reason.
+    steps: the number of steps that were possible.
+    diverged: the step that was not possible, and why; empty if all were.
+    at_rest: whether no process has to act after the last step.
+    """
 
     events: tuple[Event, ...]
-    violated: Mapping[str, str]  # the violated properties, each with the reason
-    steps: int  # that were possible
-    diverged: str = ""  # the step that was not possible, and why; empty: all were
-    at_rest: bool = False  # no process has to act after the last step
+    violated: Mapping[str, str]
+    steps: int
+    diverged: str = ""
+    at_rest: bool = False
 
 
 class Diverged(Exception):

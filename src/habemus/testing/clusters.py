@@ -86,9 +86,9 @@ class NodeProcesses:
             cluster.lock("report").acquire()
             nodes.kill(1)
 
-    Clients find it as `nodes.url`, what a command finds in HABEMUS_CLUSTER.  Its nodes store what
-    they must not forget in the folder, and sync it.
+    The nodes store their durable state in the folder, and sync it.
 
+    folder: an empty folder, for the cluster.toml and the data of the nodes.
     size: the number of nodes; three tolerate the death of one.
     lease: the lease of locks, such as "2s".  The default is longer than a busy machine stalls; when
         a node is killed, its locks are free when the lease has expired.
@@ -106,6 +106,7 @@ class NodeProcesses:
             raise RuntimeError("clusters for tests need a system with fork, such as Linux or macOS")
         self.folder = folder
         self.url = str(folder / "cluster.toml")
+        """The address for `habemus.connect`, and for commands in HABEMUS_CLUSTER."""
         self._ports = [_bound_port() for _ in range(size)]
         self._pids: dict[int, int] = {}
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -39,11 +39,23 @@ def play(
     outside: bool = False,
     loop: int | None = None,
 ) -> Played:
-    """Play the steps, one on each line, with the bare processes of an algorithm as it is now.
+    """Play the steps of a schedule with the bare processes of an algorithm as it is now.
 
-    The algorithm is a name of the catalog, a class, or a class of a file
-    (`path/to/mine.py:MyMutex`); the rest is as in a check.  With `loop`, the steps after so many
-    are one round of a loop.
+        played = play("central-timeout", 2, '''
+            1 acquire
+            0 receives Request from 1
+            1 receives Grant from 0
+        ''')
+        assert "ME1" not in played.violated
+
+    algorithm: a name of the catalog, a class, or a class of a file (`path/to/mine.py:MyMutex`).
+    n: the number of participants.
+    steps: the steps, one on each line.
+    options: options of the algorithm, such as ("lease=2s",).
+    initial: initial values of variables, such as ("1.holder=2",).
+    loop: the steps after this many are one round of a loop.
+
+    The other arguments bound the search from which the schedule comes; see `habemus.check`.
     """
     entry = entry_of(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
     check = Check(
