@@ -2,148 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-import inspect
 import re
-from collections.abc import Iterator
-from enum import Enum
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
+from tests.api_page.contents import CONTENTS, names_of
+from tests.api_page.docstrings import markdown
+from tests.api_page.members import class_of
+from tests.api_page.page import members_of, page, public_names, undocumented
 from tests.architecture.test_exports import PUBLIC
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
-HEAD = """# The Python API
-
-Made from the docstrings by `make docs`. What is not on this page is internal and may change.
-"""
-
-
-class Bare(str):
-    """A text that a signature shows without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def annotation(found: Any) -> Bare:
-    """Return an annotation as the source has it."""
-    text = found if isinstance(found, str) else inspect.formatannotation(found)
-    text = re.sub(r"typing\.Annotated\[int, [^]]*\]", "ProcessId", text)
-    text = re.sub(r"ForwardRef\('(.*?)'\)", r"\1", text)
-    return Bare(re.sub(r"\b(habemus|typing|collections\.abc|pathlib)\.([a-z_]+\.)*", "", text))
-
-
-def signature(member: Any) -> str:
-    """Return the parameters as a reader types them, without self."""
-    found = inspect.signature(member)
-    text = str(
-        found.replace(
-            parameters=[
-                each
-                if each.annotation is each.empty
-                else each.replace(annotation=annotation(each.annotation))
-                for each in found.parameters.values()
-            ],
-            return_annotation=annotation(found.return_annotation)
-            if found.return_annotation is not found.empty
-            else found.empty,
-        )
-    )
-    text = re.sub(r"\((self|cls)(, )?", "(", text)
-    return re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)
-
-
-def fields(cls: type) -> str:
-    """Return the fields of a value, with which it is made: (process: ProcessId, when: When)."""
-    names = getattr(cls, "__match_args__", ())
-    if not names or any(name.startswith("_") for name in names):
-        return ""
-    types = {
-        name: found
-        for each in reversed(cls.__mro__)
-        for name, found in getattr(each, "__annotations__", {}).items()
-    }
-    return f"({', '.join(f'{name}: {annotation(types[name])}' for name in names)})"
-
-
-def documented(module: str, name: str) -> str:
-    """Return the text below the assignment of a name, in the module that has it."""
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    for statement, below in zip(tree.body, [*tree.body[1:], None], strict=True):
-        if isinstance(statement, ast.ImportFrom):
-            if name in (alias.name for alias in statement.names):
-                return documented(statement.module or "", name)
-        elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            if any(isinstance(each, ast.Name) and each.id == name for each in targets):
-                assert isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant), (
-                    f"{module}.{name} has no text below it"
-                )
-                return inspect.cleandoc(str(below.value.value))
-    raise AssertionError(f"{module} does not assign {name}")
-
-
-def described(member: Any) -> str:
-    """Return the docstring as Markdown, with its examples as a block."""
-    lines = (inspect.getdoc(member) or "").splitlines()
-    made: list[str] = []
-    inside = False
-    for line in lines:
-        if line.startswith(">>>") and not inside:
-            inside = True
-            made.append("```pycon")
-        elif inside and not line.strip():
-            inside = False
-            made.append("```")
-        made.append(line)
-    return "\n".join([*made, "```"] if inside else made)
-
-
-def members(cls: type) -> Iterator[str]:
-    if issubclass(cls, Enum):
-        for each in cls:
-            told = f": {each.value}" if " " in str(each.value) else ""
-            yield f"- `{cls.__name__}.{each.name}`{told}"
-        return
-    for name, member in sorted(inspect.getmembers(cls)):
-        if name.startswith("_") or not any(name in vars(each) for each in own(cls)):
-            continue
-        raw = inspect.getattr_static(cls, name)
-        doc = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
-        if isinstance(raw, property) and doc:
-            yield f"- `{name}`: {doc}"
-        elif inspect.isfunction(member) and doc:
-            yield f"- `{name}{signature(member)}`: {doc}"
-
-
-def own(cls: type) -> list[type]:
-    """Return the classes of ours that it is made of."""
-    return [each for each in cls.__mro__ if each.__module__.startswith("habemus.")]
-
-
-def section(module: str, name: str, member: Any) -> str:
-    if inspect.isclass(member):
-        listed = "\n".join(members(member))
-        head = f"### `{name}{fields(member)}`\n\n{described(member)}\n"
-        return head + (f"\n{listed}\n" if listed else "")
-    if inspect.isfunction(member):
-        return f"### `{name}{signature(member)}`\n\n{described(member)}\n"
-    if inspect.ismodule(member):
-        return f"### `{name}`\n\n{described(member)}\n"
-    return f"### `{name}`\n\n{documented(module, name)}\n"
-
-
-def page() -> str:
-    parts = [HEAD]
-    for module in PUBLIC:
-        found = importlib.import_module(module)
-        about = inspect.cleandoc(found.__doc__ or "").partition("\n\n")[0]
-        parts.append(f"## `{module}`\n\n{about}\n")
-        parts += [section(module, name, getattr(found, name)) for name in sorted(found.__all__)]
-    return "\n".join(parts)
 
 
 def test_the_page_is_that_of_the_docstrings(request: pytest.FixtureRequest) -> None:
@@ -153,26 +26,157 @@ def test_the_page_is_that_of_the_docstrings(request: pytest.FixtureRequest) -> N
     assert PAGE.exists() and PAGE.read_text(encoding="utf-8") == made, "run make docs"
 
 
+def test_every_public_name_has_a_place_on_the_page() -> None:
+    assert set(CONTENTS) == set(PUBLIC)
+    for module in PUBLIC:
+        assert sorted(names_of(module)) == sorted(importlib.import_module(module).__all__)
+
+
+def test_every_public_name_and_member_has_a_docstring() -> None:
+    missing = [f"{module}.{path}" for module, each in public_names() for path in undocumented(each)]
+    assert not missing
+
+
 FOREIGN = frozenset(
     (
-        *("Any", "AsyncIterator", "Callable", "F", "Iterable", "Iterator", "Mapping", "Path"),
-        *("PathLike", "None", "Self", "Sequence", "True", "False", "Entry", "Value"),
+        *("Any", "AsyncIterator", "Callable", "ClassVar", "Coroutine", "Iterable", "Iterator"),
+        *("AsyncContextManager", "ContextManager", "Literal", "Mapping", "Path", "PathLike"),
+        *("None", "Self", "Sequence", "True", "False", "Entry", "Value", "Parameters", "Result"),
         *("Connection", "Cursor"),  # of sqlite3
     )
 )
-"""Names of Python itself in signatures; an entry is passed on, and values are the messages,
-timers and indications."""
+"""Names of Python itself in signatures, and type variables; an entry is passed on, and values are
+the messages, timers and indications."""
 
 
 def test_every_name_in_a_signature_is_on_the_page() -> None:
     """A reader finds what a method returns, and how to make what it takes."""
-    text = page()
-    listed = set(re.findall(r"^### `(\w+)", text, re.MULTILINE))
-    heads = re.findall(r"^(?:### |- )`(\w+\(.*?)`(?::|$)", text, re.MULTILINE)
+    names = list(public_names())
+    codes = [member.code for _, found in names for _, member in members_of(found)]
     used = {
         word
-        for head in heads
-        for word in re.findall(r"\b[A-Z]\w+", re.sub(r"'[^']*'", "", head))
+        for code in codes
+        for word in re.findall(r"(?<!\.)\b[A-Z]\w+", re.sub(r"'[^']*'", "", code))
         if not word.isupper() and "_" not in word
     }
-    assert used and not used - listed - FOREIGN, sorted(used - listed - FOREIGN)
+    unknown = used - {found.name for _, found in names} - FOREIGN
+    assert used and not unknown, sorted(unknown)
+
+
+def test_every_link_on_the_page_leads_to_a_heading() -> None:
+    text = page()
+    slugs = re.sub(r"[^\w\n-]", "", "\n".join(re.findall(r"^#+ (.*)$", text, re.MULTILINE)).lower())
+    targets = {re.sub(r"-\d$", "", each) for each in re.findall(r"\]\(#([^)]*)\)", text)}
+    assert targets and targets <= set(slugs.splitlines())
+
+
+# The generator, on a class that has everything.
+
+
+class Fields(NamedTuple):
+    """A value.
+
+    first: the first field.
+    """
+
+    first: int
+    second: str = "two"
+
+
+class Planted:
+    """A class; `made` makes it."""
+
+    shared: int = 3
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """The name of it."""
+        self._hidden = name
+
+    async def awaited(self) -> None:
+        """Wait."""
+
+    def bare(self) -> None: ...
+
+    @contextmanager
+    def entered(self, timeout: float = 1) -> Iterator[int]:
+        """Enter."""
+        yield 1
+
+    @asynccontextmanager
+    async def entered_later(self) -> AsyncIterator[int]:
+        """Enter."""
+        yield 1
+
+    @classmethod
+    def made(cls) -> Planted:
+        """Make one."""
+        return cls("made")
+
+    @property
+    def size(self) -> int:
+        """The size."""
+        return 0
+
+
+def test_what_has_no_docstring_is_found() -> None:
+    assert undocumented(class_of("Planted", Planted, [])) == ["Planted.shared", "Planted.bare"]
+    assert undocumented(class_of("Fields", Fields, [])) == ["Fields.second"]
+
+
+def test_signatures_say_how_to_call() -> None:
+    found = class_of("Planted", Planted, [])
+    assert not found.code, "only `made` makes it: no argument is explained"
+    assert [each.code for each in found.attributes] == ["shared: int", "name: str", "size: int"]
+    assert {each.name: each.code for each in found.methods} == {
+        "awaited": "async def awaited() -> None",
+        "bare": "def bare() -> None",
+        "entered": "def entered(timeout: float = 1) -> ContextManager[int]",
+        "entered_later": "def entered_later() -> AsyncContextManager[int]",
+        "made": "@classmethod\ndef made() -> Planted",
+    }
+    notes = [note for each in found.methods for note in each.notes]
+    assert notes == [
+        "Context manager: `with` gives `int`.",
+        "Context manager: `async with` gives `int`.",
+    ]
+
+
+def test_the_constructor_of_a_value_has_its_defaults() -> None:
+    found = class_of("Fields", Fields, [])
+    assert found.code == "Fields(first: int, second: str = 'two')"
+    assert found.notes == ("Named tuple.",)
+
+
+def test_members_of_a_base_on_the_page_are_not_repeated() -> None:
+    class Derived(Planted):
+        """A derived class."""
+
+        def own(self) -> None:
+            """Do something."""
+
+    found = class_of("Derived", Derived, [Planted])
+    assert [path for path, _ in members_of(found)] == ["Derived", "Derived.own"]
+    assert found.notes == ("Derives from `Planted`.",)
+
+
+def test_docstrings_become_markdown() -> None:
+    doc = """Wait: it is short.
+
+    with it: ...
+
+    pass
+
+timeout: seconds; None
+    waits for ever
+key or lock, name: others
+no: argument
+
+>>> 1
+1"""
+    assert markdown(doc, ["timeout", "key", "lock", "name"]).split("\n") == [
+        *("Wait: it is short.", "", "```py", "with it: ...", "", "pass", "```", ""),
+        *("- `timeout`: seconds; None", "  waits for ever"),
+        *("- `key`, `lock`, `name`: others", "no: argument", ""),
+        *("```pycon", ">>> 1", "1", "```"),
+    ]
