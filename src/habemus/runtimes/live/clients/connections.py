@@ -384,7 +384,7 @@ class ClientConnection(asyncio.Protocol):
         Return what is left to do for that.
         """
         turn = self._clients.slices.turn
-        is_outermost = turn.is_opened()
+        is_outermost = turn.open_unless_open()
         try:
             while self._lines and self._transport is not None:
                 work = self._read(self._lines[0])
@@ -433,7 +433,7 @@ class ClientConnection(asyncio.Protocol):
             self._refuse_line(text)
         elif session is None:
             self._greet(line)
-        elif self._clients.rules is not None and self._is_forbidden(session, line):
+        elif self._clients.rules is not None and self._refuse_if_forbidden(session, line):
             pass
         elif type(line) is ReleaseLine:  # the most frequent ones, compared without a call
             self._lock_queues.release(session, line.id)
@@ -474,7 +474,7 @@ class ClientConnection(asyncio.Protocol):
             yield
         self.send("status", id, self._clients.status(locks))
 
-    def _is_forbidden(self, session: ClientSession, line: Any) -> bool:
+    def _refuse_if_forbidden(self, session: ClientSession, line: Any) -> bool:
         """Refuse a line that the rules do not allow.  This is the only place where they are asked,
         but for the locks that a status lists.
         """

@@ -799,7 +799,9 @@ class Node:
         if not 0 <= frame.service < len(self.services) or bool(frame.instance) != is_named:
             return Refused("frame for an unknown service or an unnamed instance")
         service = self.services[frame.service]
-        if isinstance(frame, (MessageFrame, IdleMessageFrame)):  # a tuple, as in `Steps._sorted`
+        if isinstance(
+            frame, (MessageFrame, IdleMessageFrame)
+        ):  # a tuple, as in `Steps._split_effects`
             to, sender, port = frame.to, frame.sender, frame.port
             if service.home.get(sender) != peer or service.home.get(to) != self.me:
                 return Refused(

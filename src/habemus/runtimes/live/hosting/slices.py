@@ -44,7 +44,7 @@ class TimeSlicer:
         if waiting is not None:
             waiting.append(work)
             return False
-        if self._is_done(work):
+        if self._run_slice(work):
             return True
         waiting = self._waiting.get(owner)
         if waiting is None:
@@ -54,9 +54,9 @@ class TimeSlicer:
         self._schedule()
         return False
 
-    def _is_done(self, work: Work) -> bool:
+    def _run_slice(self, work: Work) -> bool:
         """Run one slice of the work.  Return whether all of it is done."""
-        is_outermost = self.turn.is_opened()
+        is_outermost = self.turn.open_unless_open()
         until_ns = self._clock() + SLICE_US * 1_000
         try:
             for _ in work:  # noqa: SIM110  # a loop is compiled without a generator
@@ -77,7 +77,7 @@ class TimeSlicer:
         owner = self._owners.popleft()
         waiting = self._waiting[owner]
         try:
-            if self._is_done(waiting[0]):
+            if self._run_slice(waiting[0]):
                 waiting.popleft()
         except BaseException:
             waiting.popleft()

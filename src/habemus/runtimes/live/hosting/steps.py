@@ -274,14 +274,14 @@ class Steps:
                 if commit is not None and local_process.keeps
                 else None
             )
-            timers, outputs = self._sorted(local_process, effects)
+            timers, outputs = self._split_effects(local_process, effects)
         except (Exception, SystemExit) as reason:
             self._fail(local_process, cause, reason)
             return
         if (
             commit is not None
             and changed is not None
-            and not self._is_written(local_process, changed, commit)
+            and not self._write_if_unsynced(local_process, changed, commit)
         ):
             batch = commit.add((local_process.key, changed.entry))
             self._hold(local_process, batch, cause, outputs, on_done)
@@ -298,7 +298,7 @@ class Steps:
         self._set_timers(local_process, timers)
 
     @staticmethod
-    def _sorted(
+    def _split_effects(
         local_process: LocalProcess, effects: list[Effect]
     ) -> tuple[list[SetTimer | CancelTimer], list[Effect]]:
         """Return the timers to set and to cancel, and the other effects, which are outputs."""
@@ -337,7 +337,9 @@ class Steps:
         return Changed(msgspec.msgpack.encode(stable.plain(parts)), must_sync)
 
     @staticmethod
-    def _is_written(local_process: LocalProcess, changed: Changed, commit: GroupCommit) -> bool:
+    def _write_if_unsynced(
+        local_process: LocalProcess, changed: Changed, commit: GroupCommit
+    ) -> bool:
         """Write what need not be synced, unless an earlier step of the process is held."""
         return (
             not changed.must_sync

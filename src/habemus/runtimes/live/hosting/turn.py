@@ -55,7 +55,7 @@ class Turn:
         self.time_us = 0
         self.number += 1
 
-    def is_opened(self) -> bool:
+    def open_unless_open(self) -> bool:
         """Open a turn, unless one is open already.  Return whether the caller has to close it."""
         if self.is_open:
             return False

@@ -102,7 +102,7 @@ class PeerConnection(asyncio.Protocol):
     def _take_few(self) -> None:
         """Handle the frames at once, without the cost of time slices."""
         turn = self._network.turn
-        is_outermost = turn.is_opened()
+        is_outermost = turn.open_unless_open()
         try:
             while self._has_taken():
                 pass
