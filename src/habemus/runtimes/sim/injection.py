@@ -42,6 +42,7 @@ class Resume(NamedTuple):
     """Control: the pause of a process is over."""
 
     process: ProcessId
+    backlog: list[tuple[int, int, Any]]  # of that pause: a crash may have ended it
 
 
 class FaultInjector:
@@ -286,12 +287,12 @@ class FaultInjector:
             address = stepper.address(process, port)
             stepper.targets[address] = (_Hold(address, backlog), part)
         self._note(process, "pause")
-        self._calendar.schedule_first(duration, Resume(process))
+        self._calendar.schedule_first(duration, Resume(process, backlog))
         return True
 
     def resume(self, _: None, __: int, control: Resume) -> None:
         stepper, process = self._stepper, control.process
-        if process not in stepper.paused:
+        if stepper.paused.get(process) is not control.backlog:
             return
         waiting = stepper.paused.pop(process)
         self._note(process, "resume")

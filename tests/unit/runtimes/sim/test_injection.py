@@ -303,6 +303,15 @@ def test_a_crash_ends_a_pause() -> None:
     assert parts.heard(1) == []
 
 
+def test_the_end_of_a_pause_that_a_crash_has_ended_does_not_end_the_next_one() -> None:
+    parts = Parts(Pause(1, 5, 50), Crash(1, 20), Recover(1, 30), Pause(1, 40, 100))
+    assert summary(parts.run(200), "pause", "resume") == [
+        (5, 1, "pause"),
+        (40, 1, "pause"),
+        (140, 1, "resume"),
+    ]
+
+
 # Links.
 
 
