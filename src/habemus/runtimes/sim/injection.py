@@ -197,7 +197,7 @@ class FaultInjector:
         parts = stepper.processes[process]
         captured = tuple(type(part).__capture__(part) for part in parts)
         stepper.down[process] = stepper.stacks[process].forget(captured)
-        stepper.paused.pop(process, None)
+        held = stepper.paused.pop(process, [])
         stepper.abandon_step(process)
         addresses = [stepper.address(process, port) for port in range(len(parts))]
         for address, part in zip(addresses, parts, strict=True):
@@ -207,6 +207,8 @@ class FaultInjector:
         if self._queues is not None:
             self._record_as_lost(self._queues.crashed(process))
         self._note(process, "crash")
+        for each in held:
+            self._record_taken(*each)
         self._application.crashed(process)
         return True
 
@@ -299,14 +301,17 @@ class FaultInjector:
         stepper.attach(process)
         # In order and before anything else of this instant, so that FIFO links stay FIFO.
         for address, sender, message in waiting:
-            if process in stepper.down:
-                return
-            if self._records_messages and address != CONTROL:
-                event = (0, address, sender, message)
-                stepper.log.append(Requeued(event))
-                stepper.log.append(event)
-            table, part = stepper.targets[address]
-            table[type(message)](part, sender, message)
+            self._record_taken(address, sender, message)
+            if process not in stepper.down:
+                table, part = stepper.targets[address]
+                table[type(message)](part, sender, message)
+
+    def _record_taken(self, address: int, sender: ProcessId, message: Any) -> None:
+        """Record the end of the wait of an event: it is received or, by a crashed process, lost."""
+        if self._records_messages and address != CONTROL:
+            event = (0, address, sender, message)
+            self._stepper.log.append(Requeued(event))
+            self._stepper.log.append(event)
 
 
 _NO_EFFECT: dict[type, str] = {

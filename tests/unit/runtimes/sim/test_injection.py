@@ -312,6 +312,31 @@ def test_the_end_of_a_pause_that_a_crash_has_ended_does_not_end_the_next_one() -
     ]
 
 
+def test_a_crash_loses_the_messages_that_wait_for_the_end_of_a_pause() -> None:
+    parts = Parts(Pause(1, 5, 50), Crash(1, 20), Recover(1, 30), Pause(1, 40, 50))
+    parts.ask(2, "say", 7)
+    assert words(parts.run(35), "lost") == [(20, 7)]
+    parts.ask(2, "say", 8)
+    parts.run(100)
+    numbers = {each.number: each.kind for each in parts.events if each.name == "Word"}
+    assert numbers == {1: "lost", 2: "receive"}
+    assert parts.heard(1) == [8]
+
+
+def test_a_crash_while_a_process_resumes_loses_the_messages_that_still_wait() -> None:
+    parts = Parts(Pause(1, 5, 20), Crash(1, Nth("receive", 1)))
+    parts.ask(2, "say", 7)
+    parts.run(3)
+    parts.ask(2, "say", 8)
+    events = parts.run(30)
+    assert summary(events, "receive", "crash", "lost") == [
+        (25, 1, "receive"),
+        (25, 1, "crash"),
+        (25, 1, "lost"),
+    ]
+    assert words(events, "lost") == [(25, 8)]
+
+
 # Links.
 
 
