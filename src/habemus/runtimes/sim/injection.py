@@ -292,9 +292,13 @@ class FaultInjector:
         self._calendar.schedule_first(duration, Resume(process, backlog))
         return True
 
+    def ends_pause(self, control: Resume) -> bool:
+        """Return whether the pause still lasts: a crash ends it, and another one may follow."""
+        return self._stepper.paused.get(control.process) is control.backlog
+
     def resume(self, _: None, __: int, control: Resume) -> None:
         stepper, process = self._stepper, control.process
-        if stepper.paused.get(process) is not control.backlog:
+        if not self.ends_pause(control):
             return
         waiting = stepper.paused.pop(process)
         self._note(process, "resume")

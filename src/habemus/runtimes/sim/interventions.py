@@ -304,6 +304,8 @@ class Intervening:
             text = said(name, {str(i): plain_of(each) for i, each in enumerate(arguments)})
             obstacle = self._obstacle(process)
             return Pending("request", moment, process, None, text, "", 1, obstacle, event)
+        if isinstance(control, Resume) and not self._injector.ends_pause(control):
+            return None  # a crash ended it
         if isinstance(control, Strike | Resume):
             process = getattr(getattr(control, "fault", control), "process", -1)
             text = type(getattr(control, "fault", control)).__name__.lower()

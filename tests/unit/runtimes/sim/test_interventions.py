@@ -110,6 +110,15 @@ def test_what_will_not_happen_is_not_listed() -> None:
     assert seen(parts) == []
 
 
+def test_the_end_of_a_pause_that_a_crash_has_ended_is_not_listed() -> None:
+    parts = Parts()
+    for fault in (Pause(1, 0, 50), Crash(1, 0), Recover(1, 0)):
+        parts.injector.inflict_now(fault)
+    assert seen(parts) == []
+    parts.injector.inflict_now(Pause(1, 0, 90))
+    assert seen(parts) == [(90, "fault", 1, None, "resume")]
+
+
 def test_requests_of_a_process_that_is_down_or_of_its_former_life_are_not_listed() -> None:
     parts = Parts()
     parts.application.ask(1, "say", 7, after=20)
