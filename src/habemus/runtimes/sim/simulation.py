@@ -395,6 +395,8 @@ class Simulation:
     def _begin_in(self, situation: Situation) -> None:
         calendar, stepper, recorder = self._calendar, self._stepper, self.recorder
         calendar.move_to(situation.time)
+        if self._transport.records:
+            self.log.append(situation.time)
         recorder.continue_from(situation.last_number, situation.down, situation.clocks)
         for process, state in situation.states.items():
             for part, values in zip(self.processes[process], state, strict=True):

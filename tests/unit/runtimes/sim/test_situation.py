@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from tests.unit.runtimes.sim.parts import Bell, Noting, Word, summary, words
 
 from habemus.core import Indication, Process, ProcessId, System
@@ -13,7 +14,7 @@ from habemus.core.events import Event
 from habemus.core.node import Stack, State
 from habemus.core.system import complete
 from habemus.runtimes.sim.faults import Recover
-from habemus.runtimes.sim.interventions import Intervention, MakeRequest
+from habemus.runtimes.sim.interventions import Duplicate, Intervention, Lose, MakeRequest
 from habemus.runtimes.sim.network import Network, Uniform
 from habemus.runtimes.sim.simulation import Record, Simulation
 from habemus.runtimes.sim.situation import MessageUnderWay, Situation, TimerSet
@@ -201,3 +202,15 @@ def test_a_message_without_a_clock_causes_nothing_but_its_receipt() -> None:
 def test_what_the_workload_would_do_later_can_be_done_first() -> None:
     simulation = made(situation(), (0, MakeRequest(1, "say(9)")), workload=Chatting())
     assert words(executed(simulation), "send") == [(NOW, 9)] * 2
+
+
+@pytest.mark.parametrize(
+    ("intervention", "kind"),
+    [(Lose(2, 1, "Word(4)"), "lost"), (Duplicate(2, 1, "Word(4)"), "duplicate")],
+)
+def test_a_message_that_is_changed_at_once_is_changed_at_the_time_of_the_situation(
+    intervention: Intervention, kind: str
+) -> None:
+    begin = situation(messages=[MessageUnderWay(17, 1, 2, 0, Word(4), None)])
+    events = executed(made(begin, (0, intervention)))
+    assert words(events, kind) == [(NOW, 4)]
