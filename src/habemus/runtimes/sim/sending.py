@@ -139,7 +139,11 @@ class MessageTransport:
 
     def resend(self, sender: ProcessId, to: ProcessId, address: int, message: Message) -> Queued:
         """Put a message on its way that was sent before the run began."""
-        event = (self.calendar.bits(TIE), address, sender, message)
+        calendar = self.calendar
+        event = (calendar.bits(TIE), address, sender, message)
+        if sender == to:
+            calendar.enter(calendar.now + 1, event)
+            return event
         sampler = self.samplers.get((sender, to), self.default_sampler)
         self._enter(self._arrival(sampler, (sender, address)), event)
         return event

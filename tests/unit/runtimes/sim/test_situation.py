@@ -21,6 +21,7 @@ from habemus.runtimes.sim.situation import MessageUnderWay, Situation, TimerSet
 
 NOW = 5_000
 DELAY = 10
+NETWORK = Network(Uniform(DELAY, DELAY))
 
 
 def state(**values: Any) -> State:
@@ -82,12 +83,13 @@ def made(
     begin: Situation,
     *interventions: tuple[int, Intervention],
     workload: Chatting | None = None,
+    network: Network = NETWORK,
 ) -> Simulation:
     plans: dict[ProcessId, Process] = dict.fromkeys((1, 2, 3), Noting())
     return Simulation(
         System(plans, complete(plans), tuple(plans)),
         workload=workload,
-        network=Network(Uniform(DELAY, DELAY)),
+        network=network,
         record=Record.CLOCKS,
         interventions=interventions,
         situation=begin,
@@ -214,3 +216,19 @@ def test_a_message_that_is_changed_at_once_is_changed_at_the_time_of_the_situati
     begin = situation(messages=[MessageUnderWay(17, 1, 2, 0, Word(4), None)])
     events = executed(made(begin, (0, intervention)))
     assert words(events, kind) == [(NOW, 4)]
+
+
+def test_messages_under_way_take_as_long_as_others_of_their_links() -> None:
+    network = Network(Uniform(DELAY, DELAY), links={(3, 2): Uniform(70, 70)})
+    begin = situation(
+        messages=[
+            MessageUnderWay(17, 3, 2, 0, Word(4), None),
+            MessageUnderWay(18, 2, 3, 0, Word(5), None),
+            MessageUnderWay(19, 1, 1, 0, Word(6), None),  # to itself, which has no delay
+        ]
+    )
+    assert words(executed(made(begin, network=network)), "receive") == [
+        (NOW + 1, 6),
+        (NOW + DELAY, 5),
+        (NOW + 70, 4),
+    ]
