@@ -43,7 +43,7 @@ from habemus.client.errors import (
     LockLost,
     LockTimeout,
 )
-from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.protocol import (
     AcquireRequest,
     LeadRequest,
@@ -349,7 +349,7 @@ class AsyncHeldLock:
         trace: TracebackType | None,
     ) -> None:
         task, self._task = self._task, None
-        self.lease._forget_listener(self._listener)  # a kept lease is entered many times
+        self.lease._forget_listener(self._listener)  # a re-entrant lease is entered many times
         try:
             was_lost = await self._cluster._backend.is_lost_now(self.lease)
         finally:
@@ -537,23 +537,35 @@ class AsyncKeptLock(AsyncLock):
 
     async def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
-        kept = self._kept.take()
-        if kept is not None:
-            return kept
-        lease = await self._cluster._acquire(self._request, timeout, self._on_lost)
+        use: Lease | None = self._kept.take()
+        if use is None:
+            use = self._new_use(await self._cluster._acquire(self._request, timeout))
+        if self._on_lost is not None:
+            use.on_lost(self._on_lost)
+        return use
+
+    def _new_use(self, lease: Lease) -> Lease:
+        """Keep a lease that was granted, and begin to use it."""
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
-        if self._kept.adopt(lease):
-            # the keeper's thread may call it
-            lease._on_wanted = self._cluster._soon(self._hear_wanted)
-            lease._session.hurry()
-        return lease
+        use = self._kept.adopt(lease)
+        if use is None:
+            return lease
+        # the keeper's thread may call these two
+        lease._on_wanted = self._cluster._soon(self._hear_wanted)
+        lease.on_lost(self._kept.hear_lost)
+        lease._session.hurry()
+        return use
 
     def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
-        if self._kept.give_back(lease):
+        if not isinstance(lease, LeaseUse):  # it is not kept
             self._cluster._release(lease)
+        elif lease._finish():
+            ended = self._kept.give_back(lease)
+            if ended is not None:
+                self._cluster._release(ended)
 
     def _hear_wanted(self) -> None:
         lease = self._kept.want()

@@ -28,7 +28,7 @@ from habemus.client.errors import (
     LockTimeout,
     RefusedByNode,
 )
-from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.client.session import own_label
@@ -646,26 +646,38 @@ class KeptLock(Lock):
     def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
         with self._guard:
-            kept = self._kept.take()
-        if kept is not None:
-            return kept
-        lease = self._cluster._acquire(self._request, timeout, self._on_lost)
+            use: Lease | None = self._kept.take()
+        if use is None:
+            use = self._new_use(self._cluster._acquire(self._request, timeout))
+        if self._on_lost is not None:
+            use.on_lost(self._on_lost)
+        return use
+
+    def _new_use(self, lease: Lease) -> Lease:
+        """Keep a lease that was granted, and begin to use it."""
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
         with self._guard:
-            if self._kept.adopt(lease):
-                lease._on_wanted = self._hear_wanted
-                lease._session.hurry()
-        return lease
+            use = self._kept.adopt(lease)
+            if use is None:
+                return lease
+            lease._on_wanted = self._hear_wanted
+        lease.on_lost(self._kept.hear_lost)
+        lease._session.hurry()
+        return use
 
     def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
-        lease._is_lost_now()
-        with self._guard:
-            is_over = self._kept.give_back(lease)
-        if is_over:
+        if not isinstance(lease, LeaseUse):  # it is not kept
             self._cluster._release(lease)
+            return
+        lease._look()
+        if lease._finish():
+            with self._guard:
+                ended = self._kept.give_back(lease)
+            if ended is not None:
+                self._cluster._release(ended)
 
     def _hear_wanted(self) -> None:
         with self._guard:
