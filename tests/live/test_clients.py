@@ -789,16 +789,34 @@ def test_whoever_has_lost_its_term_does_not_resign_that_of_another(
     election.resign()
 
 
-def test_an_operator_takes_a_lock_away(cluster: Cluster, other: Cluster) -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_operator_takes_a_lock_away_by_any_node(
+    cluster: Cluster, nodes: Nodes, number: int
+) -> None:
     lease = cluster.lock("forced").acquire()
-    assert other.force("forced") == {"taken": None, "reclaims": True}
-    # a node takes locks from its own clients, and the algorithm was told of a loan that is renewed
-    lease.check()
-    assert cluster.force("forced") == {"taken": "one", "reclaims": True}
-    with pytest.raises(LockLost, match="operator"):
-        lease.check()
-    with other.lock("forced", timeout=SOON):
-        pass
+    with habemus.connect(nodes.socket(number), name="operator") as operator:
+        assert operator.force("forced") == {"taken": "one", "reclaims": True}
+        with pytest.raises(LockLost, match="operator"):
+            lease.check()
+        with operator.lock("forced", timeout=SOON):
+            pass
+        until(lambda: next(operator.watch("forced")).holder is None)
+        assert operator.force("forced") == {"taken": None, "reclaims": True}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_asynchronous_operator_takes_a_lock_away_by_any_node(
+    cluster: Cluster, nodes: Nodes, number: int
+) -> None:
+    lease = cluster.lock("forced-too").acquire()
+
+    async def run() -> None:
+        async with habemus.connect(nodes.socket(number), name="operator") as operator:
+            assert await operator.force("forced-too") == {"taken": "one", "reclaims": True}
+            with pytest.raises(LockLost, match="operator"):
+                lease.check()
+
+    asyncio.run(run())
 
 
 def test_names_that_nothing_can_have(cluster: Cluster, nodes: Nodes) -> None:

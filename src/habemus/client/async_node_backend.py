@@ -31,7 +31,13 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.node_backend import GRACE_SECONDS, HOLDER_SECONDS, LeftNodes, opened
+from habemus.client.node_backend import (
+    GRACE_SECONDS,
+    HOLDER_SECONDS,
+    LeftNodes,
+    force_at,
+    opened,
+)
 from habemus.client.protocol import (
     CLOSED,
     AcquireRequest,
@@ -394,19 +400,27 @@ class AsyncNodeBackend:
 
     async def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
-        return await self._ask("status")
+        return await self._asked(*await self.connected(), "status")
 
     async def force(self, service: str, name: str) -> dict[str, Any]:
-        """Take a lock away from its holder at this node."""
-        return await self._ask("force", service, name)
-
-    async def _ask(self, word: str, *rest: str) -> dict[str, Any]:
+        """Take a lock away from its holder, at the node of the holder."""
         session, lines = await self.connected()
+        node = LockState.of(await self._asked(session, lines, "watch", service, name)).node
+        if node is None or node == session.node:
+            return await self._asked(session, lines, "force", service, name)
+        return await asyncio.to_thread(force_at, node, self._named, session, service, name)
+
+    @staticmethod
+    async def _asked(session: NodeSession, lines: _Lines, word: str, *rest: str) -> dict[str, Any]:
+        """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         id = session.protocol.next_id()
         try:
             line = await lines.ask(id, encode_line(word, id, *rest), ANSWER_SECONDS)
         except TimeoutError:
             raise Unreachable(f"node {session.node} does not answer") from None
+        finally:
+            if word == "watch":
+                lines.say("unwatch", id)
         if line[0] == "refused":
             raise RefusedByNode(line[3])
         if line[0] in ("ended", "malformed"):

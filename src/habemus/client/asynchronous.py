@@ -303,7 +303,11 @@ class AsyncCluster:
         return await self._backend.status()
 
     async def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node; for operators."""
+        """Take a lock away from its holder, at whichever node; for operators.
+
+        Return who held it (`taken`; None if no client did) and whether the algorithm was asked to
+        reclaim it (`reclaims`).
+        """
         return await self._backend.force(service, name)
 
 

@@ -398,7 +398,11 @@ class Cluster:
         return self._backend.status()
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node; for operators."""
+        """Take a lock away from its holder, at whichever node; for operators.
+
+        Return who held it (`taken`; None if no client did) and whether the algorithm was asked to
+        reclaim it (`reclaims`).
+        """
         return self._backend.force(service, name)
 
 
