@@ -148,9 +148,10 @@ class AsyncCluster:
         service: str = LOCKS,
     ) -> AsyncHeldLock | None:
         """Take the lock if it is free now, else return None.  Use `async with`, or release it."""
+        request = lock_request(service, name, lease)
+        listener = checked_listener(on_lost)
         try:
-            request = lock_request(service, name, lease)
-            return self._held(await self._acquire(request, 0.0, on_lost, names_holder=False))
+            return self._held(await self._acquire(request, 0.0, listener, names_holder=False))
         except LockTimeout:
             return None
 
@@ -291,7 +292,7 @@ class AsyncCluster:
 
     def watch(self, name: str, *, service: str = LOCKS) -> AsyncIterator[LockState]:
         """Yield the holder of a lock, now and after each change, for ever."""
-        return self._backend.watch(service, name)
+        return self._backend.watch(service, checked_name(name))
 
     async def _state(self, request: AcquireRequest) -> LockState:
         """Return the holder of a lock, as far as the node knows."""
@@ -308,7 +309,7 @@ class AsyncCluster:
         Return who held it (`taken`; None if no client did) and whether the algorithm was asked to
         reclaim it (`reclaims`).
         """
-        return await self._backend.force(service, name)
+        return await self._backend.force(service, checked_name(name))
 
 
 class AsyncHeldLock:

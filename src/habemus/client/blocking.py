@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
@@ -35,6 +35,7 @@ from habemus.client.session import own_label
 from habemus.client.tracing import TRACE, spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
+    LABEL_LIMIT,
     LOCKS,
     checked_name,
     lock_name,
@@ -74,18 +75,23 @@ def semaphore_request(
     service: str, name: str, size: int | None, lease: float | None
 ) -> SemaphoreRequest:
     """Return a request for a place; raise `ValueError` if the size or the lease is not valid."""
-    given: object = size
-    if given is not None and not (isinstance(given, int) and _is_number(given) and given >= 1):
-        raise ValueError(f"semaphore size is {size!r}; it must be a whole number, at least 1")
+    if size is not None:
+        _check_size(size)
     return SemaphoreRequest(service, checked_name(name), size, checked_lease(lease))
 
 
 def permits_gate(name: str, count: int, size: int) -> str:
     """Return the lock of the client that collects places; `ValueError` if there are too few."""
+    _check_size(size)
     given: object = count
     if not (isinstance(given, int) and _is_number(given) and 1 <= given <= size):
         raise ValueError(f"count={count!r}: semaphore {name!r} has {size} places; give 1 to {size}")
     return f"permits/{checked_name(name)}"
+
+
+def _check_size(size: object) -> None:
+    if not (isinstance(size, int) and _is_number(size) and size >= 1):
+        raise ValueError(f"semaphore size is {size!r}; it must be a whole number, at least 1")
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -112,7 +118,22 @@ def checked_names(names: Sequence[str]) -> list[str]:
     """Return the names of several locks, in the order in which to acquire them."""
     if isinstance(names, str):
         raise TypeError(f"{names!r} is one name: give a list of names, such as [{names!r}]")
-    return sorted(set(names))
+    given: object = names
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{names!r} is not a list of names: give one, such as ['ink', 'paper']")
+    return sorted({lock_name(each) for each in names})
+
+
+def checked_label(argument: str, label: str | None) -> str | None:
+    """Return the label of a client if nodes accept it, or None."""
+    given: object = label
+    if given is not None and not (
+        isinstance(given, str) and len(given) <= LABEL_LIMIT and given.isprintable()
+    ):
+        raise ValueError(
+            f"{argument}={label!r}: give a text of at most {LABEL_LIMIT} printable characters"
+        )
+    return label
 
 
 def asked_timeout(blocking: bool, timeout: float | None) -> float | None:
@@ -245,9 +266,10 @@ class Cluster:
         service: str = LOCKS,
     ) -> HeldLock | None:
         """Take the lock if it is free now, else return None.  Use `with`, or release it."""
+        request = lock_request(service, name, lease)
+        listener = checked_listener(on_lost)
         try:
-            request = lock_request(service, name, lease)
-            return HeldLock(self, self._acquire(request, 0.0, on_lost, names_holder=False))
+            return HeldLock(self, self._acquire(request, 0.0, listener, names_holder=False))
         except LockTimeout:
             return None
 
@@ -386,7 +408,7 @@ class Cluster:
 
     def watch(self, name: str, *, service: str = LOCKS) -> Iterator[LockState]:
         """Yield the holder of a lock, now and after each change, for ever."""
-        return self._backend.watch(service, name)
+        return self._backend.watch(service, checked_name(name))
 
     def _state(self, request: AcquireRequest) -> LockState:
         """Return the holder of a lock, as far as the node knows."""
@@ -403,7 +425,7 @@ class Cluster:
         Return who held it (`taken`; None if no client did) and whether the algorithm was asked to
         reclaim it (`reclaims`).
         """
-        return self._backend.force(service, name)
+        return self._backend.force(service, checked_name(name))
 
 
 class HeldLock:
@@ -833,4 +855,5 @@ def connect(
             f'{cluster!r} is not the address of a cluster: write for example "127.0.0.1:7400"'
         )
     named = None if cluster is None else os.fspath(cluster)
-    return Cluster(named, Credentials.given(secret, ca, certificate, key, secret_file), name)
+    label = checked_label("name", name)
+    return Cluster(named, Credentials.given(secret, ca, certificate, key, secret_file), label)

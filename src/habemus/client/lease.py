@@ -111,6 +111,9 @@ class Lease:
 
     def on_lost(self, listener: Callable[[Lease], None]) -> None:
         """Call the listener once if the lock is lost, from the thread that notices it first."""
+        given: object = listener
+        if not callable(given):
+            raise TypeError(f"{listener!r} is not a function: give one that takes the lease")
         vars(self).setdefault("_listeners", []).append(listener)  # two threads share one list
         if self._why and self._why != RELEASED:
             self._call_listeners()
