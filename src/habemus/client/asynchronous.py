@@ -442,7 +442,8 @@ class AsyncLock:
             return
         last = self._last()
         if last is None:
-            raise not_held(self._request.shown, "task")
+            is_entered = self._cluster._task() in self._entered
+            raise not_held(self._request.shown, "task", "async with" if is_entered else "")
         self.release(last)
         if last.lost:
             raise lost_inside(last)

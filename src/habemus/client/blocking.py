@@ -542,7 +542,8 @@ class Lock:
             return
         last = self._acquired.last() if self._acquired is not None else None
         if last is None:
-            raise not_held(self._request.shown, "thread")
+            is_entered = threading.get_ident() in self._entered
+            raise not_held(self._request.shown, "thread", "with" if is_entered else "")
         self.release(last)
         if last.lost:
             raise lost_inside(last)
@@ -730,8 +731,17 @@ def lost_inside(lease: Lease) -> LockLost:
     return LockLost(f"lock {lease.name!r} was lost before it was released")
 
 
-def not_held(shown: str, owner: str) -> LockNotHeld:
-    """Return the error of a release without a lease; owner: a thread or a task."""
+def not_held(shown: str, owner: str, entered: str) -> LockNotHeld:
+    """Return the error of a release without a lease.
+
+    owner: a thread or a task.
+    entered: the statement by which the owner holds the lock, if it does.
+    """
+    if entered:
+        return LockNotHeld(
+            f"{shown} is held by `{entered}`, which releases it at its end: end that block, or give"
+            " its lease to release it now"
+        )
     return LockNotHeld(
         f"{shown} is not held by this {owner} through this object: acquire it first, or give the"
         " lease that another one acquired"
