@@ -25,6 +25,7 @@ from habemus.client.blocking import (
     Parameters,
     Result,
     asked_timeout,
+    checked_label,
     checked_lease,
     checked_listener,
     checked_names,
@@ -33,16 +34,14 @@ from habemus.client.blocking import (
     lost_inside,
     no_waiters_shown,
     not_held,
+    not_leading,
     permits_gate,
     semaphore_request,
     shows_waiters,
 )
 from habemus.client.credentials import Credentials
 from habemus.client.engines import is_engine
-from habemus.client.errors import (
-    LockLost,
-    LockTimeout,
-)
+from habemus.client.errors import LockTimeout
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.protocol import (
     AcquireRequest,
@@ -588,39 +587,37 @@ class AsyncLeaderElection:
         self._service = service
         self._lease: Lease | None = None
 
-    @asynccontextmanager
-    async def lead(
+    def lead(
         self,
         timeout: float | None = None,
         lease: float | None = None,
         *,
         on_lost: Callable[[Lease], None] | None = None,
-    ) -> AsyncIterator[Lease]:
-        """Wait until this client leads.  The term ends with the `async with`, or before it by
-        `resign` or `transfer`.
+    ) -> AsyncTerm:
+        """Return a term of office, to be taken by `async with` or `await begin()`, which wait for
+        it.
         """
         request = LeadRequest(self._service, self.name, checked_lease(lease))
-        lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
-        async with lock as term:
-            self._lease = term
-            try:
-                yield term
-            finally:
-                if self._lease is term:
-                    self._lease = None
+        return AsyncTerm(self, AsyncLock(self._cluster, request, timeout, False, on_lost))
 
     async def resign(self) -> None:
-        """End the term that was begun here."""
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._cluster._release(lease)
+        """End the term that was begun by this object; see `LeaderElection.resign`."""
+        await self._give_up(None)
 
     async def transfer(self, to: str) -> None:
         """Resign in favour of the client with this label; it leads next if it is waiting."""
-        lease, self._lease = self._lease, None
+        await self._give_up(checked_label("to", to))
+
+    async def _give_up(self, to: str | None) -> None:
+        lease = self._lease
         if lease is None:
-            raise LockLost(f"this client does not lead {self.name}")
-        self._cluster._release(lease, to)
+            raise not_leading(self.name)
+        was_lost = await self._cluster._backend.is_lost_now(lease)
+        self._cluster._release(lease, to)  # which an engine may refuse
+        self._end(lease)
+        await self._cluster._backend.settle(lease)
+        if was_lost or lease.lost:
+            raise lost_inside(lease)
 
     async def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
@@ -630,3 +627,43 @@ class AsyncLeaderElection:
     def observe(self) -> AsyncIterator[LockState]:
         """Yield the leader, now and after each change, for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)
+
+    def _begin(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def _end(self, lease: Lease) -> None:
+        """Forget this term, but none that another task has begun since."""
+        if self._lease is lease:
+            self._lease = None
+
+
+class AsyncTerm:
+    """A term of office; see `AsyncLeaderElection.lead`."""
+
+    def __init__(self, election: AsyncLeaderElection, lock: AsyncLock) -> None:
+        self._election = election
+        self._lock = lock
+        self._lease: Lease
+
+    async def begin(self) -> Lease:
+        """Wait until this client leads.  End the term by `resign` or `transfer`.
+
+        The task is not cancelled if the term is lost, unlike that inside `async with`.
+        """
+        self._lease = await self._lock.acquire()
+        self._election._begin(self._lease)
+        return self._lease
+
+    async def __aenter__(self) -> Lease:
+        self._lease = await self._lock.__aenter__()
+        self._election._begin(self._lease)
+        return self._lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._election._end(self._lease)
+        await self._lock.__aexit__(kind, error, trace)

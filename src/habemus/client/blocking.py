@@ -748,6 +748,13 @@ def not_held(shown: str, owner: str, entered: str) -> LockNotHeld:
     )
 
 
+def not_leading(name: str) -> LockNotHeld:
+    """Return the error of a resignation without a term."""
+    return LockNotHeld(
+        f"election {name!r} is not led through this object: begin a term first, by lead()"
+    )
+
+
 class LeaderElection:
     """An election: to lead is to hold a lock.  Its token is the term, larger for each leader."""
 
@@ -780,17 +787,25 @@ class LeaderElection:
         )
 
     def resign(self) -> None:
-        """End the term that was begun here."""
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._cluster._release(lease)
+        """End the term that was begun by this object.
+
+        Raise `LockNotHeld` if there is none, and `LockLost` if it was lost before.
+        """
+        self._give_up(None)
 
     def transfer(self, to: str) -> None:
         """Resign in favour of the client with this label; it leads next if it is waiting."""
-        lease, self._lease = self._lease, None
+        self._give_up(checked_label("to", to))
+
+    def _give_up(self, to: str | None) -> None:
+        lease = self._lease
         if lease is None:
-            raise LockLost(f"this client does not lead {self.name}")
-        self._cluster._release(lease, to)
+            raise not_leading(self.name)
+        self._cluster._release(lease, to)  # which an engine may refuse
+        if self._lease is lease:
+            self._lease = None
+        if lease.lost:
+            raise lost_inside(lease)
 
     def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
