@@ -809,9 +809,8 @@ class LeaderElection:
 
     def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
-        for standing in self.observe():
-            return standing if standing.holder is not None else None
-        return None
+        standing = self._cluster._state(LeadRequest(self._service, self.name))
+        return standing if standing.holder is not None else None
 
     def observe(self) -> Iterator[LockState]:
         """Yield the leader, now and after each change, for ever."""

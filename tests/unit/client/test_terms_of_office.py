@@ -134,3 +134,25 @@ def test_an_asynchronous_transfer_that_is_refused_does_not_end_the_term(run: Run
 def test_the_label_of_the_next_leader_is_a_text() -> None:
     with pytest.raises(ValueError, match=r"to=5: give a text of at most 100 printable characters"):
         habemus.connect("local").election("boss").transfer(5)  # type: ignore[arg-type]
+
+
+def test_the_question_who_leads_leaves_no_connection_open(
+    fake_node: Callable[..., FakeNode],
+) -> None:
+    def names_leader(said: list[Any]) -> bytes:
+        if said[0] == "watch":
+            return line("news", said[1], {"holder": "me", "node": 1, "token": 7, "waiting": 0})
+        return grants(said)
+
+    with habemus.connect(fake_node(names_leader).place) as cluster:
+        states = cluster._backend.watch
+        made: list[Any] = []
+
+        def watch(service: str, name: str) -> Any:
+            made.append(states(service, name))
+            return made[-1]
+
+        cluster._backend.watch = watch  # type: ignore[method-assign]
+        leader = cluster.election("boss").leader()
+        assert leader is not None and leader.holder == "me"
+        assert [each.gi_frame for each in made] == [None]  # closed
