@@ -30,7 +30,7 @@ from habemus.client.errors import (
 )
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
-from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
+from habemus.client.protocol import EXPIRED, AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.client.session import own_label
 from habemus.client.tracing import TRACE, spans_of
 from habemus.runtimes.live.clients.protocol import (
@@ -728,7 +728,7 @@ def no_waiters_shown(lease: Lease) -> RefusedByNode:
 
 def lost_inside(lease: Lease) -> LockLost:
     """Return the error of a `with` during which the lock was lost."""
-    return LockLost(f"lock {lease.name!r} was lost before it was released")
+    return LockLost(f"{lease._shown} was lost before it was released: {lease._why or EXPIRED}")
 
 
 def not_held(shown: str, owner: str, entered: str) -> LockNotHeld:

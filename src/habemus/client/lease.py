@@ -13,6 +13,7 @@ from habemus import boottime
 from habemus.client.errors import LockLost
 from habemus.client.protocol import EXPIRED, LeaseState
 from habemus.fencing.tokens import token_text
+from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES
 
 if TYPE_CHECKING:
     from habemus.client.backend import LeaseKeeper
@@ -57,6 +58,16 @@ class Lease:
         return self._state.name
 
     @property
+    def _shown(self) -> str:
+        """The lock, election or semaphore, for messages."""
+        name = self.name
+        if name.startswith(ELECTIONS):
+            return f"election {name.removeprefix(ELECTIONS)!r}"
+        if name.startswith(SEMAPHORES):  # and the number of the place
+            return f"semaphore {name.removeprefix(SEMAPHORES).rpartition('/')[0]!r}"
+        return f"lock {name!r}"
+
+    @property
     def _id(self) -> int:
         return self._state.id
 
@@ -99,7 +110,7 @@ class Lease:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
         self._look()
         if self._why:
-            raise LockLost(f"lock {self.name!r} is not held any more: {self._why}")
+            raise LockLost(f"{self._shown} is not held any more: {self._why}")
 
     def wrote(self) -> None:
         """Record at the node that the resource was written with this token.
