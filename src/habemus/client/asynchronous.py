@@ -330,6 +330,9 @@ class AsyncHeldLock:
         self._has_cancelled = False
         self._listener: Callable[[Lease], None] = lambda _: None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.lease!r}>"
+
     async def __aenter__(self) -> Lease:
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -587,6 +590,9 @@ class AsyncLeaderElection:
         self._service = service
         self._lease: Lease | None = None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     def lead(
         self,
         timeout: float | None = None,
@@ -644,6 +650,9 @@ class AsyncTerm:
         self._election = election
         self._lock = lock
         self._lease: Lease
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._lock._request.shown}>"
 
     async def begin(self) -> Lease:
         """Wait until this client leads.  End the term by `resign` or `transfer`.

@@ -834,6 +834,9 @@ class Term:
         self._lock = lock
         self._lease: Lease
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._lock._request.shown}>"
+
     def begin(self) -> Lease:
         """Wait until this client leads.  End the term by `resign` or `transfer`."""
         self._lease = self._lock.acquire()

@@ -125,6 +125,18 @@ def test_a_cluster_is_named_by_a_text_or_a_path(tmp_path: Path) -> None:
 def test_objects_say_what_they_are() -> None:
     assert repr(CLUSTER) == "<Cluster 127.0.0.1:1, as me>"
     assert repr(CLUSTER.election("e")) == "<LeaderElection 'e'>"
+    assert repr(CLUSTER.election("e").lead()) == "<Term: election 'e'>"
     assert repr(CLUSTER.read_write_lock("config")) == "<ReadWriteLock 'config'>"
     with habemus.connect("local") as cluster, cluster.lock("repr") as lease:
         assert repr(habemus.HeldLock(cluster, lease)).startswith("<HeldLock: <Lease of repr, tok")
+
+
+def test_asynchronous_objects_say_what_they_are() -> None:
+    async def run() -> None:
+        async with habemus.connect("local", name="me") as cluster:
+            assert repr(cluster.election("e")) == "<AsyncLeaderElection 'e'>"
+            assert repr(cluster.election("e").lead()) == "<AsyncTerm: election 'e'>"
+            held = await cluster.try_lock("repr-of-a-task")
+            assert repr(held).startswith("<AsyncHeldLock: <Lease of repr-of-a-task, tok")
+
+    asyncio.run(run())
