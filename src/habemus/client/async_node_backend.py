@@ -32,19 +32,20 @@ from habemus.client.errors import (
 )
 from habemus.client.lease import Lease
 from habemus.client.node_backend import (
-    GRACE_SECONDS,
-    HOLDER_SECONDS,
     LeftNodes,
     force_at,
     opened,
 )
 from habemus.client.protocol import (
     CLOSED,
+    GRACE_US,
+    HOLDER_US,
     AcquireRequest,
     Greeting,
     LineBuffer,
     decode,
     encode_line,
+    release_line,
 )
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
@@ -284,7 +285,7 @@ class AsyncNodeBackend:
         if isinstance(answer, Lease):
             if not answer.lost:
                 return answer
-            lines.say("release", id)
+            lines.send(release_line(id))
         elif answer.word == "timeout":
             asks = attempts.names_holder
             news = await self._ask_holder(session, lines, request) if asks else None
@@ -304,7 +305,7 @@ class AsyncNodeBackend:
         if watch is None:
             return None
         try:
-            return await lines.ask(id, watch, HOLDER_SECONDS)
+            return await lines.ask(id, watch, HOLDER_US / 1_000_000)
         except TimeoutError:
             return None
         finally:
@@ -322,7 +323,7 @@ class AsyncNodeBackend:
         try:
             lines.send(sent)
             session.begin_waiting(id)
-            async with asyncio.timeout(None if left is None else left + GRACE_SECONDS):
+            async with asyncio.timeout(None if left is None else left + GRACE_US / 1_000_000):
                 line = await answer
         except ConnectionClosed:
             pass  # the session was left or has ended in between
@@ -333,7 +334,7 @@ class AsyncNodeBackend:
             raise attempts.timed_out() from None
         finally:
             if line[0] == "ended":  # after a cancellation, too: the lock may have been granted
-                lines.say("release", id)
+                lines.send(release_line(id))
                 session.protocol.forget(id)
             del lines.handlers[id]
             if line[0] != "granted":  # else when it is held

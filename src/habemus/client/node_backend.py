@@ -27,13 +27,8 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.protocol import AcquireRequest, encode_line
+from habemus.client.protocol import GRACE_US, HOLDER_US, AcquireRequest, encode_line
 from habemus.client.session import NodeSession, own_label
-
-GRACE_SECONDS = 0.25
-"""How much longer than the node the client waits before it gives up."""
-HOLDER_SECONDS = 0.25
-"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
 
 
 def opened(
@@ -170,7 +165,8 @@ class NodeBackend:
             return None
         try:
             session.begin_waiting(id, connection)
-            line = connection.ask(sent, id, None if left is None else left + GRACE_SECONDS)
+            patience = None if left is None else left + GRACE_US / 1_000_000
+            line = connection.ask(sent, id, patience)
             answer = session.receive_answer(line, connection)
         except BaseException as reason:  # an interrupt, too: closing withdraws the request
             with suppress(OSError, HabemusError):
@@ -217,7 +213,7 @@ class NodeBackend:
         if watch is None:
             return None
         try:
-            return connection.ask(watch, id, HOLDER_SECONDS)
+            return connection.ask(watch, id, HOLDER_US / 1_000_000)
         except OSError:  # the connection has ended, or the time is over
             return None
         finally:
