@@ -699,7 +699,8 @@ class KeptLock(Lock):
         if not isinstance(lease, LeaseUse):  # it is not kept
             self._cluster._release(lease)
             return
-        lease._look()
+        if lease._open:
+            lease._kept._look()
         if lease._finish():
             with self._guard:
                 ended = self._kept.give_back(lease)
