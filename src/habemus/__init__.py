@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         AsyncHeldLock,
         AsyncLeaderElection,
         AsyncLock,
+        AsyncTerm,
     )
     from habemus.client.backend import LockState
     from habemus.client.barrier import AsyncBarrier, Barrier, BarrierBroken
@@ -66,6 +67,7 @@ __all__ = [
     "AsyncLeaderElection",
     "AsyncLock",
     "AsyncReadWriteLock",
+    "AsyncTerm",
     "Barrier",
     "BarrierBroken",
     "CheckResult",
@@ -117,6 +119,7 @@ _MODULES = {
         "AsyncHeldLock",
         "AsyncLeaderElection",
         "AsyncLock",
+        "AsyncTerm",
     ),
     "habemus.client.backend": ("LockState",),
     "habemus.client.blocking": (

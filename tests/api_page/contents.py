@@ -11,6 +11,7 @@ CONTENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "In an event loop": (
             *("AsyncCluster", "AsyncLock", "AsyncHeldLock", "AsyncReadWriteLock", "AsyncBarrier"),
             "AsyncLeaderElection",
+            "AsyncTerm",
         ),
         "Exceptions": (
             *("HabemusError", "LockTimeout", "LockLost", "LockNotHeld", "BarrierBroken"),

@@ -442,8 +442,8 @@ def test_lock_objects(cluster: Cluster, other: Cluster) -> None:
         lock.release()
     with lock as lease:
         assert lock.lease is lease and lock.owned()
-        with pytest.raises(habemus.LockNotHeld):
-            lock.release()  # `with` releases it
+        with pytest.raises(habemus.LockNotHeld, match="'object' is held by `with`, which releases"):
+            lock.release()
     assert not lock.locked()
 
 
@@ -517,6 +517,10 @@ def test_asynchronous_lock_objects(system: System, other: Cluster) -> None:
             lock.release()
             with pytest.raises(habemus.LockNotHeld):
                 lock.release()
+
+            async with lock:
+                with pytest.raises(habemus.LockNotHeld, match="is held by `async with`, which rel"):
+                    lock.release()
 
             @lock
             async def is_free() -> bool:

@@ -59,7 +59,8 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
         return _in_file(named)
     if "/" in named or named.endswith(".sock"):
         return ClusterAddress([NodeAddress(named)])
-    return ClusterAddress([_address(each.strip()) for each in named.split(",") if each.strip()])
+    texts = [each.strip() for each in named.split(",") if each.strip()]
+    return ClusterAddress([_address(each) for each in texts or [named]])
 
 
 def told_nodes(welcome: dict[str, Any]) -> tuple[NodeAddress, ...]:
@@ -106,8 +107,10 @@ def _address(text: str) -> NodeAddress:
         or not 0 < int(port) < 65_536
         or not host.strip("[]")
     ):
+        # a word may be a misspelled engine, such as "Local" or "redis"
+        engines = ', "local", or a URL such as redis://127.0.0.1:6379' if text.isalpha() else ""
         raise ValueError(
-            f'{text!r} is not the address of a cluster: write "127.0.0.1:7400", or the path of a'
-            " socket, a cluster.toml or a folder"
+            f'{text!r} is not the address of a cluster: write "127.0.0.1:7400", the path of a'
+            f" socket, a cluster.toml or a folder{engines}"
         )
     return NodeAddress(host=host.strip("[]"), port=int(port))

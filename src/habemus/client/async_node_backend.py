@@ -31,14 +31,21 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.node_backend import GRACE_SECONDS, HOLDER_SECONDS, LeftNodes, opened
+from habemus.client.node_backend import (
+    LeftNodes,
+    force_at,
+    opened,
+)
 from habemus.client.protocol import (
     CLOSED,
+    GRACE_US,
+    HOLDER_US,
     AcquireRequest,
     Greeting,
     LineBuffer,
     decode,
     encode_line,
+    release_line,
 )
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
@@ -278,7 +285,7 @@ class AsyncNodeBackend:
         if isinstance(answer, Lease):
             if not answer.lost:
                 return answer
-            lines.say("release", id)
+            lines.send(release_line(id))
         elif answer.word == "timeout":
             asks = attempts.names_holder
             news = await self._ask_holder(session, lines, request) if asks else None
@@ -298,7 +305,7 @@ class AsyncNodeBackend:
         if watch is None:
             return None
         try:
-            return await lines.ask(id, watch, HOLDER_SECONDS)
+            return await lines.ask(id, watch, HOLDER_US / 1_000_000)
         except TimeoutError:
             return None
         finally:
@@ -316,7 +323,7 @@ class AsyncNodeBackend:
         try:
             lines.send(sent)
             session.begin_waiting(id)
-            async with asyncio.timeout(None if left is None else left + GRACE_SECONDS):
+            async with asyncio.timeout(None if left is None else left + GRACE_US / 1_000_000):
                 line = await answer
         except ConnectionClosed:
             pass  # the session was left or has ended in between
@@ -327,7 +334,7 @@ class AsyncNodeBackend:
             raise attempts.timed_out() from None
         finally:
             if line[0] == "ended":  # after a cancellation, too: the lock may have been granted
-                lines.say("release", id)
+                lines.send(release_line(id))
                 session.protocol.forget(id)
             del lines.handlers[id]
             if line[0] != "granted":  # else when it is held
@@ -394,19 +401,27 @@ class AsyncNodeBackend:
 
     async def status(self) -> dict[str, Any]:
         """Return the status of the node that this client is connected to."""
-        return await self._ask("status")
+        return await self._asked(*await self.connected(), "status")
 
     async def force(self, service: str, name: str) -> dict[str, Any]:
-        """Take a lock away from its holder at this node."""
-        return await self._ask("force", service, name)
-
-    async def _ask(self, word: str, *rest: str) -> dict[str, Any]:
+        """Take a lock away from its holder, at the node of the holder."""
         session, lines = await self.connected()
+        node = LockState.of(await self._asked(session, lines, "watch", service, name)).node
+        if node is None or node == session.node:
+            return await self._asked(session, lines, "force", service, name)
+        return await asyncio.to_thread(force_at, node, self._named, session, service, name)
+
+    @staticmethod
+    async def _asked(session: NodeSession, lines: _Lines, word: str, *rest: str) -> dict[str, Any]:
+        """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         id = session.protocol.next_id()
         try:
             line = await lines.ask(id, encode_line(word, id, *rest), ANSWER_SECONDS)
         except TimeoutError:
             raise Unreachable(f"node {session.node} does not answer") from None
+        finally:
+            if word == "watch":
+                lines.say("unwatch", id)
         if line[0] == "refused":
             raise RefusedByNode(line[3])
         if line[0] in ("ended", "malformed"):

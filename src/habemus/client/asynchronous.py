@@ -25,6 +25,7 @@ from habemus.client.blocking import (
     Parameters,
     Result,
     asked_timeout,
+    checked_label,
     checked_lease,
     checked_listener,
     checked_names,
@@ -33,17 +34,15 @@ from habemus.client.blocking import (
     lost_inside,
     no_waiters_shown,
     not_held,
+    not_leading,
     permits_gate,
     semaphore_request,
     shows_waiters,
 )
 from habemus.client.credentials import Credentials
 from habemus.client.engines import is_engine
-from habemus.client.errors import (
-    LockLost,
-    LockTimeout,
-)
-from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.errors import LockTimeout
+from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.protocol import (
     AcquireRequest,
     LeadRequest,
@@ -164,9 +163,10 @@ class AsyncCluster:
 
         The arguments are those of `Cluster.try_lock`.
         """
+        request = lock_request(service, name, lease)
+        listener = checked_listener(on_lost)
         try:
-            request = lock_request(service, name, lease)
-            return self._held(await self._acquire(request, 0.0, on_lost, names_holder=False))
+            return self._held(await self._acquire(request, 0.0, listener, names_holder=False))
         except LockTimeout:
             return None
 
@@ -325,7 +325,7 @@ class AsyncCluster:
 
         The arguments are those of `Cluster.watch`.
         """
-        return self._backend.watch(service, name)
+        return self._backend.watch(service, checked_name(name))
 
     async def _state(self, request: AcquireRequest) -> LockState:
         """Return the holder of a lock, as far as the node knows."""
@@ -337,11 +337,11 @@ class AsyncCluster:
         return await self._backend.status()
 
     async def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node, and return the answer of the node.
+        """Take a lock away from its holder, at whichever node; for operators.
 
-        For operators; see `Cluster.force`.
+        The arguments and the answer are those of `Cluster.force`.
         """
-        return await self._backend.force(service, name)
+        return await self._backend.force(service, checked_name(name))
 
 
 class AsyncHeldLock:
@@ -363,6 +363,9 @@ class AsyncHeldLock:
         self._task: asyncio.Task[Any] | None = None
         self._has_cancelled = False
         self._listener: Callable[[Lease], None] = lambda _: None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.lease!r}>"
 
     async def __aenter__(self) -> Lease:
         loop = asyncio.get_running_loop()
@@ -387,7 +390,7 @@ class AsyncHeldLock:
         trace: TracebackType | None,
     ) -> None:
         task, self._task = self._task, None
-        self.lease._forget_listener(self._listener)  # a kept lease is entered many times
+        self.lease._forget_listener(self._listener)  # a re-entrant lease is entered many times
         try:
             was_lost = await self._cluster._backend.is_lost_now(self.lease)
         finally:
@@ -477,7 +480,8 @@ class AsyncLock:
             return
         last = self._last()
         if last is None:
-            raise not_held(self._request.shown, "task")
+            is_entered = self._cluster._task() in self._entered
+            raise not_held(self._request.shown, "task", "async with" if is_entered else "")
         self.release(last)
         if last.lost:
             raise lost_inside(last)
@@ -578,23 +582,35 @@ class AsyncKeptLock(AsyncLock):
 
     async def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
-        kept = self._kept.take()
-        if kept is not None:
-            return kept
-        lease = await self._cluster._acquire(self._request, timeout, self._on_lost)
+        use: Lease | None = self._kept.take()
+        if use is None:
+            use = self._new_use(await self._cluster._acquire(self._request, timeout))
+        if self._on_lost is not None:
+            use.on_lost(self._on_lost)
+        return use
+
+    def _new_use(self, lease: Lease) -> Lease:
+        """Keep a lease that was granted, and begin to use it."""
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
-        if self._kept.adopt(lease):
-            # the keeper's thread may call it
-            lease._on_wanted = self._cluster._soon(self._hear_wanted)
-            lease._session.hurry()
-        return lease
+        use = self._kept.adopt(lease)
+        if use is None:
+            return lease
+        # the keeper's thread may call these two
+        lease._on_wanted = self._cluster._soon(self._hear_wanted)
+        lease.on_lost(self._kept.hear_lost)
+        lease._session.hurry()
+        return use
 
     def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
-        if self._kept.give_back(lease):
+        if not isinstance(lease, LeaseUse):  # it is not kept
             self._cluster._release(lease)
+        elif lease._finish():
+            ended = self._kept.give_back(lease)
+            if ended is not None:
+                self._cluster._release(ended)
 
     def _hear_wanted(self) -> None:
         lease = self._kept.want()
@@ -618,44 +634,45 @@ class AsyncLeaderElection:
         self._service = service
         self._lease: Lease | None = None
 
-    @asynccontextmanager
-    async def lead(
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def lead(
         self,
         timeout: float | None = None,
         lease: float | None = None,
         *,
         on_lost: Callable[[Lease], None] | None = None,
-    ) -> AsyncIterator[Lease]:
-        """Wait until this client leads.  The term ends with the `async with`, or before it by
-        `resign` or `transfer`.
+    ) -> AsyncTerm:
+        """Return a term of office, to be taken by `async with` or `await begin()`, which wait for
+        it.
 
         timeout, lease, on_lost: as in `Cluster.lock`; a term that is lost is over.
         """
         request = LeadRequest(self._service, self.name, checked_lease(lease))
-        lock = AsyncLock(self._cluster, request, checked_timeout(timeout), False, on_lost)
-        async with lock as term:
-            self._lease = term
-            try:
-                yield term
-            finally:
-                if self._lease is term:
-                    self._lease = None
+        return AsyncTerm(self, AsyncLock(self._cluster, request, timeout, False, on_lost))
 
     async def resign(self) -> None:
-        """End the term that was begun here."""
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._cluster._release(lease)
+        """End the term that was begun by this object; see `LeaderElection.resign`."""
+        await self._give_up(None)
 
     async def transfer(self, to: str) -> None:
         """Resign in favour of the client with this label; it leads next if it is waiting.
 
         to: the label of the client; see `Cluster.label`.
         """
-        lease, self._lease = self._lease, None
+        await self._give_up(checked_label("to", to))
+
+    async def _give_up(self, to: str | None) -> None:
+        lease = self._lease
         if lease is None:
-            raise LockLost(f"this client does not lead {self.name}")
-        self._cluster._release(lease, to)
+            raise not_leading(self.name)
+        was_lost = await self._cluster._backend.is_lost_now(lease)
+        self._cluster._release(lease, to)  # which an engine may refuse
+        self._end(lease)
+        await self._cluster._backend.settle(lease)
+        if was_lost or lease.lost:
+            raise lost_inside(lease)
 
     async def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
@@ -665,3 +682,46 @@ class AsyncLeaderElection:
     def observe(self) -> AsyncIterator[LockState]:
         """Yield the leader, now and after each change, for ever."""
         return self._cluster.watch(ELECTIONS + self.name, service=self._service)
+
+    def _begin(self, lease: Lease) -> None:
+        self._lease = lease
+
+    def _end(self, lease: Lease) -> None:
+        """Forget this term, but none that another task has begun since."""
+        if self._lease is lease:
+            self._lease = None
+
+
+class AsyncTerm:
+    """A term of office; see `AsyncLeaderElection.lead`."""
+
+    def __init__(self, election: AsyncLeaderElection, lock: AsyncLock) -> None:
+        self._election = election
+        self._lock = lock
+        self._lease: Lease
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._lock._request.shown}>"
+
+    async def begin(self) -> Lease:
+        """Wait until this client leads.  End the term by `resign` or `transfer`.
+
+        The task is not cancelled if the term is lost, unlike that inside `async with`.
+        """
+        self._lease = await self._lock.acquire()
+        self._election._begin(self._lease)
+        return self._lease
+
+    async def __aenter__(self) -> Lease:
+        self._lease = await self._lock.__aenter__()
+        self._election._begin(self._lease)
+        return self._lease
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._election._end(self._lease)
+        await self._lock.__aexit__(kind, error, trace)

@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
@@ -28,13 +28,14 @@ from habemus.client.errors import (
     LockTimeout,
     RefusedByNode,
 )
-from habemus.client.lease import KeptLease, Lease, ReentrantLeases
+from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
-from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
+from habemus.client.protocol import EXPIRED, AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.client.session import own_label
 from habemus.client.tracing import TRACE, spans_of
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
+    LABEL_LIMIT,
     LOCKS,
     checked_name,
     lock_name,
@@ -74,18 +75,23 @@ def semaphore_request(
     service: str, name: str, size: int | None, lease: float | None
 ) -> SemaphoreRequest:
     """Return a request for a place; raise `ValueError` if the size or the lease is not valid."""
-    given: object = size
-    if given is not None and not (isinstance(given, int) and _is_number(given) and given >= 1):
-        raise ValueError(f"semaphore size is {size!r}; it must be a whole number, at least 1")
+    if size is not None:
+        _check_size(size)
     return SemaphoreRequest(service, checked_name(name), size, checked_lease(lease))
 
 
 def permits_gate(name: str, count: int, size: int) -> str:
     """Return the lock of the client that collects places; `ValueError` if there are too few."""
+    _check_size(size)
     given: object = count
     if not (isinstance(given, int) and _is_number(given) and 1 <= given <= size):
         raise ValueError(f"count={count!r}: semaphore {name!r} has {size} places; give 1 to {size}")
     return f"permits/{checked_name(name)}"
+
+
+def _check_size(size: object) -> None:
+    if not (isinstance(size, int) and _is_number(size) and size >= 1):
+        raise ValueError(f"semaphore size is {size!r}; it must be a whole number, at least 1")
 
 
 def checked_timeout(timeout: float | None) -> float | None:
@@ -112,7 +118,22 @@ def checked_names(names: Sequence[str]) -> list[str]:
     """Return the names of several locks, in the order in which to acquire them."""
     if isinstance(names, str):
         raise TypeError(f"{names!r} is one name: give a list of names, such as [{names!r}]")
-    return sorted(set(names))
+    given: object = names
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{names!r} is not a list of names: give one, such as ['ink', 'paper']")
+    return sorted({lock_name(each) for each in names})
+
+
+def checked_label(argument: str, label: str | None) -> str | None:
+    """Return the label of a client if nodes accept it, or None."""
+    given: object = label
+    if given is not None and not (
+        isinstance(given, str) and len(given) <= LABEL_LIMIT and given.isprintable()
+    ):
+        raise ValueError(
+            f"{argument}={label!r}: give a text of at most {LABEL_LIMIT} printable characters"
+        )
+    return label
 
 
 def asked_timeout(blocking: bool, timeout: float | None) -> float | None:
@@ -255,9 +276,10 @@ class Cluster:
 
         name, lease, on_lost, service: as in `Cluster.lock`.
         """
+        request = lock_request(service, name, lease)
+        listener = checked_listener(on_lost)
         try:
-            request = lock_request(service, name, lease)
-            return HeldLock(self, self._acquire(request, 0.0, on_lost, names_holder=False))
+            return HeldLock(self, self._acquire(request, 0.0, listener, names_holder=False))
         except LockTimeout:
             return None
 
@@ -419,7 +441,7 @@ class Cluster:
 
         name, service: as in `Cluster.lock`.
         """
-        return self._backend.watch(service, name)
+        return self._backend.watch(service, checked_name(name))
 
     def _state(self, request: AcquireRequest) -> LockState:
         """Return the holder of a lock, as far as the node knows."""
@@ -431,13 +453,14 @@ class Cluster:
         return self._backend.status()
 
     def force(self, name: str, *, service: str = LOCKS) -> dict[str, Any]:
-        """Take a lock away from its holder at this node, and return the answer of the node.
+        """Take a lock away from its holder, at whichever node; for operators.
 
-        For operators: the holder may still believe that it holds the lock.
+        Return who held it (`taken`; None if no client did) and whether the algorithm was asked to
+        reclaim it (`reclaims`).  The holder may still believe that it holds the lock.
 
         name, service: as in `Cluster.lock`.
         """
-        return self._backend.force(service, name)
+        return self._backend.force(service, checked_name(name))
 
 
 class HeldLock:
@@ -556,7 +579,8 @@ class Lock:
             return
         last = self._acquired.last() if self._acquired is not None else None
         if last is None:
-            raise not_held(self._request.shown, "thread")
+            is_entered = threading.get_ident() in self._entered
+            raise not_held(self._request.shown, "thread", "with" if is_entered else "")
         self.release(last)
         if last.lost:
             raise lost_inside(last)
@@ -687,26 +711,39 @@ class KeptLock(Lock):
     def _take(self, timeout: float | None) -> Lease:
         """Take the kept lock, or wait for it."""
         with self._guard:
-            kept = self._kept.take()
-        if kept is not None:
-            return kept
-        lease = self._cluster._acquire(self._request, timeout, self._on_lost)
+            use: Lease | None = self._kept.take()
+        if use is None:
+            use = self._new_use(self._cluster._acquire(self._request, timeout))
+        if self._on_lost is not None:
+            use.on_lost(self._on_lost)
+        return use
+
+    def _new_use(self, lease: Lease) -> Lease:
+        """Keep a lease that was granted, and begin to use it."""
         if not shows_waiters(lease):
             self._cluster._release(lease)
             raise no_waiters_shown(lease)
         with self._guard:
-            if self._kept.adopt(lease):
-                lease._on_wanted = self._hear_wanted
-                lease._session.hurry()
-        return lease
+            use = self._kept.adopt(lease)
+            if use is None:
+                return lease
+            lease._on_wanted = self._hear_wanted
+        lease.on_lost(self._kept.hear_lost)
+        lease._session.hurry()
+        return use
 
     def _give_back(self, lease: Lease) -> None:
         """End the use of the lock; keep it unless another client waits for it."""
-        lease._is_lost_now()
-        with self._guard:
-            is_over = self._kept.give_back(lease)
-        if is_over:
+        if not isinstance(lease, LeaseUse):  # it is not kept
             self._cluster._release(lease)
+            return
+        if lease._open:
+            lease._kept._look()
+        if lease._finish():
+            with self._guard:
+                ended = self._kept.give_back(lease)
+            if ended is not None:
+                self._cluster._release(ended)
 
     def _hear_wanted(self) -> None:
         with self._guard:
@@ -730,14 +767,30 @@ def no_waiters_shown(lease: Lease) -> RefusedByNode:
 
 def lost_inside(lease: Lease) -> LockLost:
     """Return the error of a `with` during which the lock was lost."""
-    return LockLost(f"lock {lease.name!r} was lost before it was released")
+    return LockLost(f"{lease._shown} was lost before it was released: {lease._why or EXPIRED}")
 
 
-def not_held(shown: str, owner: str) -> LockNotHeld:
-    """Return the error of a release without a lease; owner: a thread or a task."""
+def not_held(shown: str, owner: str, entered: str) -> LockNotHeld:
+    """Return the error of a release without a lease.
+
+    owner: a thread or a task.
+    entered: the statement by which the owner holds the lock, if it does.
+    """
+    if entered:
+        return LockNotHeld(
+            f"{shown} is held by `{entered}`, which releases it at its end: end that block, or give"
+            " its lease to release it now"
+        )
     return LockNotHeld(
         f"{shown} is not held by this {owner} through this object: acquire it first, or give the"
         " lease that another one acquired"
+    )
+
+
+def not_leading(name: str) -> LockNotHeld:
+    """Return the error of a resignation without a term."""
+    return LockNotHeld(
+        f"election {name!r} is not led through this object: begin a term first, by lead()"
     )
 
 
@@ -784,26 +837,33 @@ class LeaderElection:
         )
 
     def resign(self) -> None:
-        """End the term that was begun here."""
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self._cluster._release(lease)
+        """End the term that was begun by this object.
+
+        Raise `LockNotHeld` if there is none, and `LockLost` if it was lost before.
+        """
+        self._give_up(None)
 
     def transfer(self, to: str) -> None:
         """Resign in favour of the client with this label; it leads next if it is waiting.
 
         to: the label of the client; see `Cluster.label`.
         """
-        lease, self._lease = self._lease, None
+        self._give_up(checked_label("to", to))
+
+    def _give_up(self, to: str | None) -> None:
+        lease = self._lease
         if lease is None:
-            raise LockLost(f"this client does not lead {self.name}")
-        self._cluster._release(lease, to)
+            raise not_leading(self.name)
+        self._cluster._release(lease, to)  # which an engine may refuse
+        if self._lease is lease:
+            self._lease = None
+        if lease.lost:
+            raise lost_inside(lease)
 
     def leader(self) -> LockState | None:
         """Return the leader, as far as the node knows; None if there is none."""
-        for standing in self.observe():
-            return standing if standing.holder is not None else None
-        return None
+        standing = self._cluster._state(LeadRequest(self._service, self.name))
+        return standing if standing.holder is not None else None
 
     def observe(self) -> Iterator[LockState]:
         """Yield the leader, now and after each change, for ever."""
@@ -829,6 +889,9 @@ class Term:
         self._election = election
         self._lock = lock
         self._lease: Lease
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._lock._request.shown}>"
 
     def begin(self) -> Lease:
         """Wait until this client leads, and return the lease.
@@ -882,4 +945,5 @@ def connect(
             f'{cluster!r} is not the address of a cluster: write for example "127.0.0.1:7400"'
         )
     named = None if cluster is None else os.fspath(cluster)
-    return Cluster(named, Credentials.given(secret, ca, certificate, key, secret_file), name)
+    label = checked_label("name", name)
+    return Cluster(named, Credentials.given(secret, ca, certificate, key, secret_file), label)

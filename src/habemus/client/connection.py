@@ -90,10 +90,12 @@ class NodeConnection:
             raise Unreachable(f"{address}: {reason.strerror or reason}") from None
         # Linux wakes a thread in recv(2) of a local socket also when the other end has read
         # something; it does not wake one in poll(2).  What OpenSSL has read, poll(2) cannot see.
-        self._arrival = None
+        self._arrival = self._news = None
         if not self._is_tls and hasattr(select, "poll"):  # Windows has none
-            self._arrival = select.poll()
-            self._arrival.register(self._socket, select.POLLIN)
+            # One for the thread that receives, and one for all that look for news.
+            self._arrival, self._news = select.poll(), select.poll()
+            for each in (self._arrival, self._news):
+                each.register(self._socket, select.POLLIN)
         try:
             self.welcome = self._greet(credentials, label, session)
             self._socket.settimeout(None)
@@ -195,9 +197,13 @@ class NodeConnection:
 
     def has_news(self) -> bool:
         """Return whether something has arrived, or may have, or the connection has ended."""
-        arrival = self._arrival
-        # Of a descriptor that is closed meanwhile nothing is read here, so this is not `_inside`.
-        if arrival is None or arrival.poll(0) or self._lines.rest:
+        news = self._news
+        try:
+            # Nothing is read here, of a descriptor that is closed meanwhile: so this is not
+            # `_inside`.
+            if news is None or news.poll(0) or self._lines.rest:
+                return True
+        except RuntimeError:  # another thread looks just now; an object of poll(2) serves one
             return True
         return self._is_closed
 

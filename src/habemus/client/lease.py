@@ -13,6 +13,7 @@ from habemus import boottime
 from habemus.client.errors import LockLost
 from habemus.client.protocol import EXPIRED, LeaseState
 from habemus.fencing.tokens import token_text
+from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES
 
 if TYPE_CHECKING:
     from habemus.client.backend import LeaseKeeper
@@ -57,6 +58,16 @@ class Lease:
         return self._state.name
 
     @property
+    def _shown(self) -> str:
+        """The lock, election or semaphore, for messages."""
+        name = self.name
+        if name.startswith(ELECTIONS):
+            return f"election {name.removeprefix(ELECTIONS)!r}"
+        if name.startswith(SEMAPHORES):  # and the number of the place
+            return f"semaphore {name.removeprefix(SEMAPHORES).rpartition('/')[0]!r}"
+        return f"lock {name!r}"
+
+    @property
     def _id(self) -> int:
         return self._state.id
 
@@ -78,7 +89,8 @@ class Lease:
     @property
     def lost(self) -> bool:
         """Whether the lease is over, or may be, without having been released."""
-        return self._why != RELEASED if self._why else self._has_expired()
+        why = self._why
+        return why != RELEASED if why else self._has_expired()
 
     @property
     def released(self) -> bool:
@@ -98,7 +110,7 @@ class Lease:
         """Raise `LockLost` if the lock is not held any more, or may not be."""
         self._look()
         if self._why:
-            raise LockLost(f"lock {self.name!r} is not held any more: {self._why}")
+            raise LockLost(f"{self._shown} is not held any more: {self._why}")
 
     def wrote(self) -> None:
         """Record at the node that the resource was written with this token.
@@ -113,6 +125,9 @@ class Lease:
 
         listener: called with this lease; at once if the lock is lost already.
         """
+        given: object = listener
+        if not callable(given):
+            raise TypeError(f"{listener!r} is not a function: give one that takes the lease")
         vars(self).setdefault("_listeners", []).append(listener)  # two threads share one list
         if self._why and self._why != RELEASED:
             self._call_listeners()
@@ -169,6 +184,56 @@ class Lease:
                 threading.excepthook(threading.ExceptHookArgs(report))
 
 
+class LeaseUse(Lease):
+    """One use of a lease that is kept: from one acquire to its release.
+
+    The code outside has this object and never the kept lease.  So a second release, or a check
+    after the release, does not touch the use that another thread has begun since.
+    """
+
+    def __init__(self, kept: Lease) -> None:
+        self.token = kept.token
+        self._kept = kept
+        self._over = ""  # the reason why this use is over
+        self._open = [True]  # the thread that takes this out ends the use
+
+    # The kept lease may move to another node meanwhile, and changes its state and session then.
+
+    @property
+    def _state(self) -> LeaseState:  # type: ignore[override]
+        return self._kept._state
+
+    @property
+    def _session(self) -> LeaseKeeper:  # type: ignore[override]
+        return self._kept._session
+
+    @property
+    def _why(self) -> str:  # type: ignore[override]
+        return self._over or self._kept._why
+
+    def _look(self) -> None:
+        self._kept._look()
+
+    def _lose(self, why: str) -> None:
+        if self._open:
+            self._kept._lose(why)
+
+    def _end(self, why: str = RELEASED) -> bool:
+        """End this use and the kept lease; return False if the use was over already."""
+        return self._finish(why) and self._kept._end(why)
+
+    def _finish(self, why: str = RELEASED) -> bool:
+        """End this use only; return False if it was over already."""
+        try:
+            self._open.pop()  # two threads cannot both do this
+        except IndexError:
+            return False
+        self._over = why = self._kept._why or why
+        if why != RELEASED:
+            self._call_listeners()
+        return True
+
+
 class KeptLease:
     """A lease that this client keeps when the lock is released, until another client wants it.
 
@@ -178,39 +243,48 @@ class KeptLease:
 
     def __init__(self) -> None:
         self._lease: Lease | None = None  # kept, or in use
-        self._is_used = False
+        self._use: LeaseUse | None = None  # in progress
         self._is_wanted = False  # by another client
 
-    def take(self) -> Lease | None:
-        """Return the kept lease, which is in use from now on; None if the node has to be asked."""
-        if self._lease is None or not self._lease.held or self._is_used or self._is_wanted:
+    def take(self) -> LeaseUse | None:
+        """Begin a use of the kept lease; return None if the node has to be asked."""
+        lease = self._lease
+        if lease is None or self._use is not None or self._is_wanted or not lease.held:
             return None
-        self._is_used = True
-        return self._lease
+        use = self._use = LeaseUse(lease)
+        return use
 
-    def adopt(self, lease: Lease) -> bool:
-        """Keep a new lease, in use now; return False if another one is kept already."""
+    def adopt(self, lease: Lease) -> LeaseUse | None:
+        """Keep a new lease and begin to use it; return None if another one is kept already."""
         if self._lease is not None and self._lease.held:
-            return False
-        self._lease, self._is_used, self._is_wanted = lease, True, False
-        return True
+            return None
+        use = LeaseUse(lease)
+        self._lease, self._use, self._is_wanted = lease, use, False
+        return use
 
-    def give_back(self, lease: Lease) -> bool:
-        """End the use of a lease; return whether to release it."""
+    def give_back(self, use: LeaseUse) -> Lease | None:
+        """Note that a use has ended; return the lease if it has to be released."""
+        lease = use._kept
         if lease is self._lease:
-            self._is_used = False
-            if not self._is_wanted and lease.held:
-                return False
+            self._use = None
+            if not self._is_wanted and not lease._why:
+                return None
             self._lease = None
-        return True
+        return lease
 
     def want(self) -> Lease | None:
         """Note that another client waits; return the lease to release, if it is not in use."""
         self._is_wanted = True
-        if self._is_used or self._lease is None:
+        if self._use is not None or self._lease is None:
             return None
         lease, self._lease = self._lease, None
         return lease
+
+    def hear_lost(self, lease: Lease) -> None:
+        """End the use of a lease that is lost, if there is one; any thread may call it."""
+        use = self._use
+        if use is not None and use._kept is lease:
+            use._finish(lease._why)
 
 
 class ReentrantLeases:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from time import sleep
 from typing import Any
 
@@ -22,17 +22,13 @@ from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     HabemusError,
     NodeTimeout,
+    ProtocolError,
     RefusedByNode,
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.protocol import AcquireRequest, encode_line
+from habemus.client.protocol import GRACE_US, HOLDER_US, AcquireRequest, encode_line
 from habemus.client.session import NodeSession, own_label
-
-GRACE_SECONDS = 0.25
-"""How much longer than the node the client waits before it gives up."""
-HOLDER_SECONDS = 0.25
-"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
 
 
 def opened(
@@ -169,7 +165,8 @@ class NodeBackend:
             return None
         try:
             session.begin_waiting(id, connection)
-            line = connection.ask(sent, id, None if left is None else left + GRACE_SECONDS)
+            patience = None if left is None else left + GRACE_US / 1_000_000
+            line = connection.ask(sent, id, patience)
             answer = session.receive_answer(line, connection)
         except BaseException as reason:  # an interrupt, too: closing withdraws the request
             with suppress(OSError, HabemusError):
@@ -216,7 +213,7 @@ class NodeBackend:
         if watch is None:
             return None
         try:
-            return connection.ask(watch, id, HOLDER_SECONDS)
+            return connection.ask(watch, id, HOLDER_US / 1_000_000)
         except OSError:  # the connection has ended, or the time is over
             return None
         finally:
@@ -267,23 +264,74 @@ class NodeBackend:
         return self._ask("status")
 
     def force(self, service: str, name: str) -> dict[str, Any]:
-        """Take a lock away from its holder at this node."""
-        return self._ask("force", service, name)
-
-    def _ask(self, word: str, *rest: str) -> dict[str, Any]:
+        """Take a lock away from its holder, at the node of the holder."""
         session = self.connected()
+        node = LockState.of(self._ask("watch", service, name, session=session)).node
+        if node is None or node == session.node:
+            return self._ask("force", service, name, session=session)
+        return force_at(node, self._named, session, service, name)
+
+    def _ask(self, word: str, *rest: str, session: NodeSession | None = None) -> dict[str, Any]:
+        session = session or self.connected()
         connection = session.connection()
         id = session.protocol.next_id()
         try:
-            line = connection.ask(encode_line(word, id, *rest), id, ANSWER_SECONDS)
-        except OSError as reason:
+            answer = _asked(connection, id, word, *rest)
+        except RefusedByNode:
+            session.put_back(connection)
+            raise
+        except BaseException:  # an interrupt, too
             connection.close()
-            raise Unreachable(f"node {session.node} does not answer: {reason}") from None
+            raise
         session.put_back(connection)
-        if line[0] == "refused":
-            raise RefusedByNode(line[3])
-        answer: dict[str, Any] = line[2]
         return answer
+
+
+def force_at(
+    node: int, named: str | None, session: NodeSession, service: str, name: str
+) -> dict[str, Any]:
+    """Take a lock away from a client of another node than that of the session."""
+    try:
+        connection = _connected_to(node, named, session)
+        with closing(connection):
+            return _asked(connection, 1, "force", service, name)
+    except Unreachable as reason:
+        raise Unreachable(
+            f"{name!r} is held by a client of node {node}, which does not answer ({reason}): start"
+            " that node, or use `habemus release --force --all-nodes` if the holder is dead"
+        ) from None
+
+
+def _connected_to(node: int, named: str | None, session: NodeSession) -> NodeConnection:
+    """Connect to a node, by an address that the client was given or that its node has named."""
+    told = session.welcome["nodes"].get(str(node))
+    others = [] if told is None else cluster_address(told).nodes
+    reasons = []
+    for address in dict.fromkeys((*cluster_address(named).nodes, *others)):
+        try:
+            connection = NodeConnection(address, session.credentials, session.label)
+        except (RefusedByNode, Unreachable, ProtocolError) as reason:
+            reasons.append(str(reason))
+            continue
+        if connection.welcome["node"] == node:
+            return connection
+        connection.close()
+    raise Unreachable("; ".join(reasons) or "no address is known")
+
+
+def _asked(connection: NodeConnection, id: int, word: str, *rest: str) -> dict[str, Any]:
+    """Return the answer of a node; `Unreachable` if there is none, or `RefusedByNode`."""
+    try:
+        line = connection.ask(encode_line(word, id, *rest), id, ANSWER_SECONDS)
+        if word == "watch":
+            connection.say("unwatch", id)
+    except OSError as reason:
+        node = connection.welcome["node"]
+        raise Unreachable(f"node {node} does not answer: {reason}") from None
+    if line[0] == "refused":
+        raise RefusedByNode(line[3])
+    answer: dict[str, Any] = line[2]
+    return answer
 
 
 def round_trips(nodes: Backend, count: int, pause: float = 0.001) -> Iterator[int]:

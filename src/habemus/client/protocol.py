@@ -48,6 +48,16 @@ ENCODED_LIMIT = 1_000
 """Locks whose encoded names are kept."""
 SLOWEST_BEAT_US = 1_000_000
 """Time between two heartbeats while no lease expires: the node may have vanished."""
+SILENCE_US = 3_000_000
+"""A node that has not answered for so long is left: waiting requests move to another node."""
+GRACE_US = 250_000
+"""How much longer than the node the client waits before it gives up a request."""
+HOLDER_US = 250_000
+"""How long a client that timed out waits to learn who holds the lock.  The node asks the others."""
+MOVE_PAUSE_US = 50_000
+"""Time between two attempts to take leases to another node."""
+CLAIM_ELSEWHERE = ("unavailable", "full", "stopped")
+"""Refusals of a claim after which another node may still accept it."""
 
 
 # Lines.
@@ -85,9 +95,12 @@ def encode_line(*line: object) -> bytes:
     return encode(line).encode() + b"\n"
 
 
+_RELEASE = b'["release",%d]\n'
+
+
 def release_line(id: int) -> bytes:
-    """Return the line that withdraws a request."""
-    return b'["release",%d]\n' % id
+    """Return the line that withdraws a request or releases a lock."""
+    return _RELEASE % id
 
 
 def _is_plain(text: str) -> bool:
@@ -567,6 +580,7 @@ class NodeLeaves(LeaseEvent):
 
 CLOSED = "the client has closed its connection"
 EXPIRED = "its lease was not renewed in time"
+NO_TOKEN = "it has no token to claim it by"
 FORGOTTEN = "the node does not know the lock any more"
 TOO_LATE = "its lease expired before the grant arrived"
 
@@ -676,7 +690,7 @@ class SessionProtocol:
         lease.holder = None  # which refers to the lease: leave no work for `gc`
         if self._own_ms:
             self._own_ms.pop(id, None)
-        return b'["release",%d]\n' % id if to is None else encode_line("transfer", id, to)
+        return _RELEASE % id if to is None else encode_line("transfer", id, to)
 
     # From the node.
 

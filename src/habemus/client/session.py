@@ -34,8 +34,12 @@ from habemus.client.errors import (
 )
 from habemus.client.lease import Lease
 from habemus.client.protocol import (
+    CLAIM_ELSEWHERE,
     CLOSED,
     EXPIRED,
+    MOVE_PAUSE_US,
+    NO_TOKEN,
+    SILENCE_US,
     TOO_LATE,
     AcquireRequest,
     LeaseEvent,
@@ -56,15 +60,11 @@ BEATS = 3
 """Heartbeats in the time of a lease."""
 HASTE_BEATS = 2
 """A lease that is granted with fewer heartbeats left is renewed at once."""
-SILENCE_SECONDS = 3.0
-"""A node that has not answered for so long is left: waiting requests move to another node."""
 IDLE_CONNECTIONS = 32
 MovingLease: TypeAlias = tuple[Lease, int | None]
 """A lease on its way to another node, and the milliseconds that its client has asked for."""
 CLAIM_SECONDS = 0.2
 """How often to check whether leases on their way have expired or were released."""
-MOVE_PAUSE = 0.05
-"""Seconds between two attempts to take leases to another node."""
 
 
 class NodeSession:
@@ -402,7 +402,7 @@ class NodeSession:
                 self.over = why
                 continue
             sleep(pause)
-            pause = MOVE_PAUSE
+            pause = MOVE_PAUSE_US / 1_000_000
             try:
                 assert self.successor is not None
                 left = self.successor(left)
@@ -453,7 +453,7 @@ class NodeSession:
                 keep=lease._on_wanted is not None,
             )
             if begun is None:
-                lease._lose("it has no token to claim it by")
+                lease._lose(NO_TOKEN)
             else:
                 claims[begun[0]] = (lease, own_ms)
                 lines.append(begun[1])
@@ -498,7 +498,7 @@ class NodeSession:
                 self._continue(lease, state)
             return []
         self.protocol.forget(line[1])
-        if line[2] in ("unavailable", "full", "stopped"):
+        if line[2] in CLAIM_ELSEWHERE:
             return [(lease, own_ms)]
         lease._lose(line[3])
         return []
@@ -575,7 +575,7 @@ class NodeSession:
             # At most one beat: this process may have been suspended.
             listened = min(self._beat, boottime.seconds() - began)
             self._silence = 0.0 if self._has_heard else self._silence + listened
-            if self._silence >= SILENCE_SECONDS:
+            if self._silence * 1_000_000 >= SILENCE_US:
                 self.leave(f"node {self.node} does not answer")
                 if self._can_move():
                     self._move(self.leaving, is_planned=False)

@@ -10,8 +10,8 @@ only.  `async with` of a lock opens a cancel scope, which is cancelled if the lo
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -117,16 +117,18 @@ class TrioBackend:
 
     def release(self, lease: Lease, to: str | None = None) -> None:
         """Release the lock, without waiting for an answer of the node."""
-        done = threading.Event()
+        done: Future[None] = Future()
 
         def release() -> None:
             try:
                 self._inner.release(lease, to)
-            finally:
-                done.set()
+            except BaseException as reason:
+                done.set_exception(reason)
+            else:
+                done.set_result(None)
 
         self._loop().call_soon_threadsafe(release)
-        done.wait()
+        done.result()
 
     async def settle(self, lease: Lease) -> None:
         await self._finish(self._inner.settle(lease))

@@ -25,7 +25,13 @@ from time import sleep
 
 from habemus.client.errors import ProtocolError
 from habemus.client.protocol import (
+    CLAIM_ELSEWHERE,
     EXPIRED,
+    GRACE_US,
+    HOLDER_US,
+    MOVE_PAUSE_US,
+    NO_TOKEN,
+    SILENCE_US,
     AcquireRequest,
     LeadRequest,
     LeaseGranted,
@@ -35,6 +41,7 @@ from habemus.client.protocol import (
     RequestRefused,
     SessionProtocol,
     encode_line,
+    release_line,
 )
 from habemus.runtimes.live.clients.protocol import (
     CLIENT_SHUTDOWN_GRACE_US,
@@ -88,12 +95,6 @@ gets SIGTERM and SIGKILL.
 """
 LOOK_US = 10_000
 """How often to check whether all processes of the command have ended."""
-SILENCE_US = 3_000_000
-"""A node that has not answered for so long during a request is left for another."""
-GRACE_US = 250_000
-"""How much longer than the node this process waits; then also for the name of the holder."""
-MOVE_PAUSE_US = 50_000
-"""Pause between two attempts to take the lock to another node."""
 PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
 """Pauses before further attempts to find a node; the last one repeats."""
 
@@ -312,7 +313,7 @@ def _claimed(
     lease_ms = held.lease_us // 1_000
     begun = protocol.claim(held.lease, shown, lease_ms, now_us())
     if begun is None:
-        return "it has no token to claim it by"
+        return NO_TOKEN
     connection.send(begun[1])
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -324,8 +325,7 @@ def _claimed(
                     return LockGrant(connection, protocol, event.lease, lease_ms)
                 if isinstance(event, RequestRefused):
                     connection.close()
-                    is_here = event.word not in ("unavailable", "full", "stopped")
-                    return event.why if is_here else None
+                    return None if event.word in CLAIM_ELSEWHERE else event.why
     connection.close()
     return None
 
@@ -354,7 +354,7 @@ def _news_of(
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
     now = now_us()
-    until_us = now + GRACE_US
+    until_us = now + HOLDER_US
     while now < until_us:
         if poll.poll((until_us - now) // 1_000 + 1):
             for line in connection.heard():
@@ -435,7 +435,7 @@ class LockedCommand:
 
     def _release(self) -> None:
         try:
-            self._connection.send(encode_line("release", self._grant.lease.id))
+            self._connection.send(release_line(self._grant.lease.id))
         except OSError:
             return  # the end of the connection releases as well
 

@@ -43,9 +43,8 @@ def patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     not.
     """
     answers = "silent" not in request.node.name
-    for module in (node_backend, async_node_backend):
-        monkeypatch.setattr(module, "HOLDER_SECONDS", PATIENCE if answers else 0.01)
-    monkeypatch.setattr(locked_command, "GRACE_US", 30_000_000 if answers else 10_000)
+    for module in (node_backend, async_node_backend, locked_command):
+        monkeypatch.setattr(module, "HOLDER_US", PATIENCE * 1_000_000 if answers else 10_000)
 
 
 KNOWN = pytest.mark.parametrize(
