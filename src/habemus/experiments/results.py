@@ -135,6 +135,13 @@ class RunResult(_Result[Report]):
         return self._report.digest
 
     @property
+    def missed_faults(self) -> list[str]:
+        """The faults that did not strike and the interventions that did not take place, each with
+        the reason.  If there is one, a run without a violation is undecided.
+        """
+        return self._report.missed_faults
+
+    @property
     def command(self) -> str:
         """The run as a command line."""
         return self._report.setup.command()

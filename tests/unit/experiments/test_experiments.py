@@ -62,6 +62,15 @@ def test_the_same_arguments_give_the_run_of_the_command() -> None:
     assert again.digest == result.digest
 
 
+def test_a_run_that_lacks_a_fault_is_undecided() -> None:
+    result = habemus.simulate("ricart-agrawala", n=3, faults=["crash 2@Granted#9"])
+    missed = "crash 2@Granted#9 did not strike: Granted happened 1 time at process 2"
+    assert result.missed_faults == [missed]
+    assert result.verdict is habemus.Verdict.UNDECIDED
+    assert "undecided" in repr(result)
+    assert habemus.simulate("ricart-agrawala", n=3).missed_faults == []
+
+
 def test_options_initial_values_and_labels_reach_the_run() -> None:
     result = habemus.simulate(
         "ricart-agrawala",
