@@ -89,9 +89,8 @@ class _Result(ABC, Generic[AnyReport]):
 
     @property
     def why(self) -> str:
-        """The reasons of the verdict, in one line."""
-        telling = [each for each in self._report.findings if each.verdict is self.verdict]
-        return "; ".join(f"{each.name}: {each.why}" for each in telling)
+        """The reasons of the verdict, of the properties that count, in one line."""
+        return self._report.why
 
     def save(self, path: Path | str) -> None:
         """Save the trace; the ending decides: .svg, .png, .md, .mmd, .json, .shiviz."""

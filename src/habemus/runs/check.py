@@ -17,7 +17,7 @@ from habemus.catalog.entries import Entry, find, nearest
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Kind, Verdict, worst
+from habemus.core.properties import Finding, Kind, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.core.values import Message, Timer, Value
 from habemus.core.words import counted
@@ -412,6 +412,11 @@ class CheckReport:
     @property
     def violated(self) -> list[str]:
         return [finding.name for finding in self.counted if finding.verdict is Verdict.VIOLATED]
+
+    @property
+    def why(self) -> str:
+        """The reasons of the verdict, of the properties that count."""
+        return "; ".join(reasons(self.counted, self.verdict))
 
     @property
     def trace(self) -> Trace | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from habemus.catalog.entries import Entry
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Verdict, worst
+from habemus.core.properties import Finding, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME3, ME4
 from habemus.runs.execution import KEEP_LIMIT, Execution, faults_of
@@ -74,11 +74,8 @@ class Report:
         """The reasons of the verdict: of the violations, else of the undecided properties and of
         the faults that did not strike.
         """
-        telling = [finding for finding in self.counted if finding.verdict is self.verdict]
-        if self.verdict is Verdict.HOLDS:
-            return "; ".join(dict.fromkeys(finding.why for finding in telling))
         missed = self.missed_faults if self.verdict is Verdict.UNDECIDED else []
-        return "; ".join([*(f"{finding.name}: {finding.why}" for finding in telling), *missed])
+        return "; ".join([*reasons(self.counted, self.verdict), *missed])
 
     def plain(self) -> dict[str, Any]:
         return {

@@ -71,6 +71,16 @@ def test_a_run_that_lacks_a_fault_is_undecided() -> None:
     assert habemus.simulate("ricart-agrawala", n=3).missed_faults == []
 
 
+def test_the_reasons_are_those_of_properties_that_count() -> None:
+    run = habemus.simulate("ra-majority-naive", n=4, workload="burst", delay="exp:1ms", requests=3)
+    assert run.properties["ME3"] is habemus.Verdict.VIOLATED, "which it does not claim"
+    assert run.violated == ["ME1"]
+    assert run.why == run.plain["why"] == f"ME1: {run.reasons['ME1']}"
+    found = habemus.check("maekawa", n=3, order=True, every=True)
+    assert found.properties["ME3"] is habemus.Verdict.VIOLATED, "which it does not claim"
+    assert found.why == f"ME2-deadlock: {found.reasons['ME2-deadlock']}"
+
+
 def test_options_initial_values_and_labels_reach_the_run() -> None:
     result = habemus.simulate(
         "ricart-agrawala",
