@@ -275,12 +275,20 @@ def load(path: Path, cls_name: str) -> Entry:
     return replace(entry_of(cls), name=f"{path}:{cls_name}")
 
 
+USER_MODULES = "habemus_user_"
+"""Begin of the names of modules that are imported from files of users."""
+
+
 @cache
 def _module_of(path: Path) -> ModuleType:
     """Import a file once, under a unique name.  It can import files beside it."""
-    spec = importlib.util.spec_from_file_location(
-        f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path
-    )
+    name = f"{USER_MODULES}{path.stem}_{zlib.crc32(bytes(path)):08x}"
+    if name in sys.modules:
+        raise CannotLoad(
+            f"{path.name} asks for its own class while it is imported; give the class itself, or"
+            ' do so below `if __name__ == "__main__":`'
+        )
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a class looks its module up by this name

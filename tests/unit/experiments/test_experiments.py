@@ -165,3 +165,75 @@ def test_bad_arguments_are_refused_with_a_reason(arguments: dict[str, object], r
 def test_a_class_is_compared_as_well_as_a_name() -> None:
     result = habemus.compare("central", Polite, n=2, requests=1)
     assert [row["algorithm"] for row in result.rows] == ["central", f"{__file__}:Polite"]
+
+
+SCRIPT = '''
+import habemus
+from habemus.algorithm import Mutex
+
+class Alone(Mutex):
+    """Mutual exclusion for one.
+
+    Source   this test.
+    Assumes  reliable links, in any order; no process crashes.
+    Cost     nothing.
+    Ensures  ME1.
+    """
+
+    def acquire(self) -> None:
+        self.granted()
+
+    def release(self) -> None:
+        pass
+
+print("begun")
+result = habemus.compare(ALGORITHM, "central", n="1..2", points=2, requests=1, jobs=2)
+print(*(row["algorithm"].rpartition(":")[2] for row in result.rows))
+'''
+
+
+def executed(*command: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], input=text, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_script_that_compares_its_own_class_is_executed_once(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT.replace("ALGORITHM", "Alone"), encoding="utf-8")
+    done = executed(str(script))
+    assert done.stdout.splitlines() == ["begun", "Alone central Alone central"], done.stderr
+
+
+def test_a_class_without_a_file_is_compared() -> None:
+    done = executed("-", text=SCRIPT.replace("ALGORITHM", "Alone"))
+    assert done.stdout.splitlines() == ["begun", "Alone central Alone central"], done.stderr
+
+
+def test_a_script_that_names_its_own_class_by_its_file_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT.replace("ALGORITHM", "f'{__file__}:Alone'"), encoding="utf-8")
+    done = executed(str(script))
+    assert done.stdout.splitlines() == ["begun", "begun"]
+    last = done.stderr.splitlines()[-1]
+    assert "asks for its own class while it is imported; give the class itself" in last
+
+
+def test_a_class_of_a_module_is_compared_by_workers() -> None:
+    by_workers = habemus.compare(Polite, "central", n="1..2", points=2, requests=1, jobs=2)
+    alone = habemus.compare(Polite, "central", n="1..2", points=2, requests=1)
+    assert by_workers.rows == alone.rows
+
+
+def test_a_class_of_a_function_is_compared() -> None:
+    class Local(Polite):
+        pass
+
+    rows = habemus.compare(Local, "central", n="1..2", points=2, requests=1, jobs=2).rows
+    assert len(rows) == 4
+
+
+def test_two_classes_of_one_name_are_not_compared() -> None:
+    other = type("Polite", (Polite,), {"__module__": Polite.__module__})
+    with pytest.raises(ValueError, match=r"two classes are named .*:Polite; give one of them"):
+        habemus.compare(Polite, other)
