@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 import habemus.algorithms
+from habemus.catalog.names import NOT_IN_A_FILE
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
 from habemus.core.process import MistakeInPlan, Process, ProcessType
@@ -196,6 +197,19 @@ def entry_of(cls: type[Process]) -> Entry:
     return Entry(name, problem, cls, box)
 
 
+def entry_by_place(cls: type[Process]) -> Entry:
+    """Return the entry of a class; one of a user is named by its file, for commands to name it."""
+    entry = entry_of(cls)
+    if cls.__module__.startswith("habemus.algorithms."):
+        return entry
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None) or ""
+    is_named = file.endswith(".py") and getattr(module, cls.__name__, None) is cls
+    if is_named and Path(file).is_file():
+        return replace(entry, name=f"{file}:{cls.__name__}")
+    return replace(entry, name=f"{cls.__name__}{NOT_IN_A_FILE}")
+
+
 def find(name: str) -> Entry:
     """Return the algorithm of that name, or that of a user's file: `path/to/mine.py:MyMutex`."""
     path, _, cls_name = name.rpartition(":")
@@ -204,6 +218,12 @@ def find(name: str) -> Entry:
     entry = _found_alone(name)
     if entry is not None:
         return entry
+    if name.endswith(NOT_IN_A_FILE):
+        cls_name = name.removesuffix(NOT_IN_A_FILE)
+        raise UnknownAlgorithm(
+            f"{cls_name} was not at the top level of a file, so no other program can find it; save"
+            f" it in a file and name it as path/to/mine.py:{cls_name}"
+        )
     known = entries()
     if name not in known:
         near = nearest(name.lower().replace("_", "-"), known, 0.5)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from habemus import scenarios
-from habemus.catalog.entries import Entry, entry_of, find
+from habemus.catalog.entries import Entry, entry_by_place, find
 from habemus.core.process import Process, ProcessId
 from habemus.experiments.arguments import check_types
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
@@ -182,14 +180,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 def entry_for(algorithm: str | type[Process]) -> Entry:
     """Return the algorithm of a name or a class."""
     check_types(entry_for, locals())
-    if isinstance(algorithm, str):
-        return find(algorithm)
-    entry = entry_of(algorithm)
-    if algorithm.__module__.startswith("habemus.algorithms."):
-        return entry
-    # A class of a file is named by its place, so that the command of a run can be pasted.
-    file = getattr(sys.modules.get(algorithm.__module__), "__file__", None)
-    return replace(entry, name=f"{file}:{algorithm.__name__}") if file else entry
+    return find(algorithm) if isinstance(algorithm, str) else entry_by_place(algorithm)
 
 
 def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:

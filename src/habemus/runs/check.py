@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find, nearest
+from habemus.catalog.names import command_line
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
 from habemus.core.process import ProcessId
@@ -208,7 +208,7 @@ class Check(Description):
         words += [f"--{name}" for name in ("returning", "every") if getattr(self, name)]
         words += ["--search", self.search] if self.search != "auto" else []
         words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
-        return shlex.join(words)
+        return command_line(self.algorithm, words)
 
     def bound(self, entry: Entry) -> Bound:
         network = self.network or ("fifo" if entry.assumes.fifo else "unordered")

@@ -6,7 +6,6 @@ So a run can be printed as a command, saved in the header of its trace, and repe
 from __future__ import annotations
 
 import re
-import shlex
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -14,6 +13,7 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 from habemus.argument_names import flag_of
+from habemus.catalog.names import command_line
 from habemus.core.shapes import Malformed, Shape, shape_of
 
 WORKLOADS = ("steady", "burst", "in-turn")
@@ -141,4 +141,4 @@ class Setup(Description):
                 words.append(flag if value else f"--no-{each.name}")
             else:
                 words += [flag, str(value)]
-        return shlex.join(words)
+        return command_line(self.algorithm, words)

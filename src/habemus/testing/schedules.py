@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from habemus.catalog.entries import entry_of, find
+from habemus.catalog.entries import entry_by_place, find
 from habemus.core.process import Process
 from habemus.runs.check import Check
 from habemus.schedules.play import Played, played
@@ -45,7 +45,7 @@ def play(
     (`path/to/mine.py:MyMutex`); the rest is as in a check.  With `loop`, the steps after so many
     are one round of a loop.
     """
-    entry = entry_of(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
+    entry = entry_by_place(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
     check = Check(
         entry.name,
         n,

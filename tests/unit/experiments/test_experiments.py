@@ -207,7 +207,10 @@ def test_a_script_that_compares_its_own_class_is_executed_once(tmp_path: Path) -
 
 def test_a_class_without_a_file_is_compared() -> None:
     done = executed("-", text=SCRIPT.replace("ALGORITHM", "Alone"))
-    assert done.stdout.splitlines() == ["begun", "Alone central Alone central"], done.stderr
+    assert done.stdout.splitlines() == [
+        "begun",
+        "Alone (not in a file) central Alone (not in a file) central",
+    ], done.stderr
 
 
 def test_a_script_that_names_its_own_class_by_its_file_is_told_so(tmp_path: Path) -> None:
@@ -230,10 +233,32 @@ def test_a_class_of_a_function_is_compared() -> None:
         pass
 
     rows = habemus.compare(Local, "central", n="1..2", points=2, requests=1, jobs=2).rows
-    assert len(rows) == 4
+    assert [row["algorithm"] for row in rows] == ["Local (not in a file)", "central"] * 2
+
+
+def nameless(name: str) -> type[Polite]:
+    """Return a class that is not at the top level of a file."""
+    return type(name, (Polite,), {"__module__": __name__, "__doc__": Polite.__doc__})
 
 
 def test_two_classes_of_one_name_are_not_compared() -> None:
-    other = type("Polite", (Polite,), {"__module__": Polite.__module__})
-    with pytest.raises(ValueError, match=r"two classes are named .*:Polite; give one of them"):
-        habemus.compare(Polite, other)
+    with pytest.raises(ValueError, match=r"two classes are named Mine .*; give one of them"):
+        habemus.compare(nameless("Mine"), nameless("Mine"))
+
+
+def test_a_class_without_a_file_has_no_command_and_no_replay(tmp_path: Path) -> None:
+    result = habemus.simulate(nameless("Mine"), n=2)
+    assert result.command == (
+        "# Mine is not in a file; save it as mine.py: habemus run mine.py:Mine -n 2"
+    )
+    assert habemus.check(nameless("Polite"), n=2).command.startswith("# Polite is not in a file;")
+    result.save(tmp_path / "run.json")
+    done = executed("-m", "habemus", "replay", str(tmp_path / "run.json"))
+    assert done.returncode == 2
+    assert "Mine was not at the top level of a file" in done.stderr
+    assert "name it as path/to/mine.py:Mine" in done.stderr
+
+
+def test_a_class_of_stdin_has_no_file() -> None:
+    text = SCRIPT.partition("print")[0] + "print(habemus.simulate(Alone).command)"
+    assert executed("-", text=text).stdout.startswith("# Alone is not in a file;")
