@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from habemus import scenarios
 from habemus.catalog.entries import Entry, entry_by_place, find
@@ -20,6 +20,8 @@ from habemus.runs.simulate import execute
 from habemus.runtimes.sim.faults import Fault
 from habemus.traces import Trace
 from habemus.traces.file import read
+
+Element = TypeVar("Element")
 
 
 def simulate(
@@ -60,6 +62,7 @@ def simulate(
     >>> result.verdict.value, result.costs["messages_per_entry"]
     ('holds', 18)
     """
+    asks, faults, then = _listed(asks), _listed(faults), _listed(then)
     check_types(simulate, locals())
     entry = entry_for(algorithm)
     setup = Setup(
@@ -181,6 +184,11 @@ def entry_for(algorithm: str | type[Process]) -> Entry:
     """Return the algorithm of a name or a class."""
     check_types(entry_for, locals())
     return find(algorithm) if isinstance(algorithm, str) else entry_by_place(algorithm)
+
+
+def _listed(given: Iterable[Element]) -> Iterable[Element]:
+    """Return the elements of a generator, so that they can be looked at before they are used."""
+    return tuple(given) if isinstance(given, Iterator) else given
 
 
 def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -9,7 +9,21 @@ from typing import Any
 import pytest
 
 import habemus
-from habemus.faults import Crash, Nth, Slow, Uniform, one_way
+from habemus.faults import (
+    Crash,
+    Cut,
+    Heal,
+    HeavyTail,
+    Nth,
+    Pause,
+    Recover,
+    Replace,
+    Skew,
+    Slow,
+    Uniform,
+    between,
+    one_way,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +49,16 @@ from habemus.faults import Crash, Nth, Slow, Uniform, one_way
         (lambda: habemus.compare(["central"]), "algorithm=['central']: give a text or the"),  # type: ignore[arg-type]
         (lambda: habemus.load_trace(None), "path=None: give a text or a path"),  # type: ignore[arg-type]
         (lambda: Crash(2, Nth(2, "Granted")), "such as Nth('Granted', 1)"),  # type: ignore[arg-type]
+        (lambda: Crash("2", 5), "'2' is not the number of a process, such as 2"),  # type: ignore[arg-type]
+        (lambda: Recover(2, "9ms"), "'9ms' is not a time; give a number of microseconds"),  # type: ignore[arg-type]
+        (lambda: Replace(2, Nth("Granted")), "is not a time; give a number of microseconds"),  # type: ignore[arg-type]
+        (lambda: Cut((1, 2), 5), "(1, 2) are not links; give for example both_ways(1, 2)"),  # type: ignore[arg-type]
+        (lambda: Heal("all", 9_000), "'all' are not links; give for example both_ways(1, 2), one"),  # type: ignore[arg-type]
+        (lambda: Heal("all", 9_000), "between([1, 2], [3]), or () for all links"),  # type: ignore[arg-type]
+        (lambda: Skew(2, 1.5), "1.5 is not a whole number of millionths"),  # type: ignore[arg-type]
+        (lambda: between(1, 2), "between(1, 2): give groups of processes, such as between([1]"),  # type: ignore[arg-type]
+        (lambda: habemus.simulate("central", faults=(each for each in [5])), "faults=(5,): give a"),  # type: ignore[misc]
+        (lambda: habemus.simulate("central", then=(each for each in [5])), "then=(5,): give a lis"),  # type: ignore[misc]
     ],
 )
 def test_a_wrong_type_is_refused_in_words(call: Callable[[], Any], message: str) -> None:
@@ -53,6 +77,13 @@ def test_a_wrong_type_is_refused_in_words(call: Callable[[], Any], message: str)
             lambda: habemus.simulate("central", faults=[Slow(one_way(0, 1), 0, "9ms")]),  # type: ignore[arg-type]
             "'9ms' is not a delay; give Uniform(9_000, 9_000)",
         ),
+        (
+            lambda: habemus.simulate("central", faults=[Slow(one_way(0, 1), 0, HeavyTail(9, 3))]),
+            "a run has 10 doublings, not 3; give HeavyTail(9)",
+        ),
+        (lambda: Cut((), 5), "it names no link; give for example both_ways(1, 2)"),
+        (lambda: Slow((), 5, Uniform()), "it names no link; give for example both_ways(1, 2)"),
+        (lambda: Pause(1, 5, -2), "a pause lasts a number of microseconds, such as 20_000, not -2"),
     ],
 )
 def test_a_wrong_value_is_refused_in_words(call: Callable[[], Any], message: str) -> None:

@@ -41,12 +41,47 @@ When: TypeAlias = int | Nth
 """A time in microseconds, or an event."""
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_process(fault: object, process: object) -> None:
+    if not _is_number(process):
+        raise TypeError(f"{fault}: {process!r} is not the number of a process, such as 2")
+
+
+def _check_when(fault: object, when: object) -> None:
+    if not (_is_number(when) or isinstance(when, Nth)):
+        raise TypeError(
+            f"{fault}: {when!r} is not a time; give a number of microseconds, such as 5_000, or an"
+            " event, such as Nth('Granted', 1)"
+        )
+
+
+def _check_links(fault: object, links: object) -> None:
+    is_fit = isinstance(links, tuple) and all(
+        isinstance(link, tuple) and len(link) == 2 and all(map(_is_number, link)) for link in links
+    )
+    if not is_fit:
+        every = ", or () for all links" if isinstance(fault, Heal) else ""
+        raise TypeError(
+            f"{fault}: {links!r} are not links; give for example both_ways(1, 2), one_way(1, 2) or"
+            f" between([1, 2], [3]){every}"
+        )
+    if not links and not isinstance(fault, Heal):
+        raise ValueError(f"{fault}: it names no link; give for example both_ways(1, 2)")
+
+
 @dataclass(frozen=True)
 class Crash:
     """Stop a process.  Only its durable variables survive until it recovers."""
 
     process: ProcessId
     when: When
+
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -56,6 +91,10 @@ class Recover:
     process: ProcessId
     when: When
     amnesia: bool = False
+
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -69,6 +108,13 @@ class Replace:
     process: ProcessId
     when: int
 
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        if not _is_number(self.when):
+            raise TypeError(
+                f"{self}: {self.when!r} is not a time; give a number of microseconds, such as 5_000"
+            )
+
 
 @dataclass(frozen=True)
 class Pause:
@@ -78,6 +124,15 @@ class Pause:
     when: When
     duration: int
 
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
+        if not _is_number(self.duration) or self.duration < 0:
+            raise ValueError(
+                f"{self}: a pause lasts a number of microseconds, such as 20_000, not"
+                f" {self.duration!r}"
+            )
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -85,6 +140,10 @@ class Cut:
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
+
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -94,6 +153,10 @@ class Heal:
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
 
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
+
 
 @dataclass(frozen=True)
 class Slow:
@@ -102,6 +165,15 @@ class Slow:
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
     delay: Delay
+
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
+        if not hasattr(self.delay, "sampler"):
+            raise ValueError(
+                f"{self.delay!r} is not a delay; give Uniform(9_000, 9_000), Exponential(9_000) or"
+                " HeavyTail(9_000) of habemus.faults"
+            )
 
 
 @dataclass(frozen=True)
@@ -115,6 +187,11 @@ class Skew:
     millionths: int
 
     def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        if not _is_number(self.millionths):
+            raise TypeError(
+                f"{self}: {self.millionths!r} is not a whole number of millionths, such as 50_000"
+            )
         if not -900_000 <= self.millionths <= 9_000_000:
             raise ValueError(
                 f"a clock is off by -900000 to 9000000 millionths, not by {self.millionths}"
@@ -137,6 +214,11 @@ def one_way(sender: ProcessId, receiver: ProcessId) -> tuple[tuple[ProcessId, Pr
 
 def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], ...]:
     """Return all links that join two of the groups: cutting them is a partition."""
+    given: tuple[object, ...] = groups
+    if not all(isinstance(group, Iterable) and not isinstance(group, str) for group in given):
+        raise TypeError(
+            f"between{groups!r}: give groups of processes, such as between([1], [2, 3])"
+        )
     members = [tuple(group) for group in groups]
     return tuple(
         link
