@@ -8,6 +8,7 @@ from typing import Any
 
 from habemus.analysis.numbers import ranges
 from habemus.analysis.numbers.compare import Comparison, ComparisonRow, safe_mutexes
+from habemus.argument_names import argument
 from habemus.catalog.entries import Entry
 from habemus.core.process import Process
 from habemus.experiments.arguments import check_types
@@ -72,6 +73,8 @@ def compare(
     3
     """
     check_types(compare, {key: each for key, each in locals().items() if key != "algorithms"})
+    if jobs < 1:
+        raise BadSetup(f"{argument('jobs')} is at least 1, not {jobs}")
     found = [entry_for(algorithm) for algorithm in algorithms]
     names = tuple(dict.fromkeys(entry.name for entry in found)) or safe_mutexes()
     loads = None if load is None else ranges.loads(str(load))

@@ -71,6 +71,24 @@ def test_a_wrong_type_is_refused_in_words(call: Callable[[], Any], message: str)
     ("call", "message"),
     [
         (lambda: habemus.check("central", limit=0), "a search visits at least 1 state, not 0"),
+        (lambda: habemus.simulate("central", events=-1), "events is at least 1, not -1"),
+        (lambda: habemus.simulate("central", events=0), "events is at least 1, not 0"),
+        (lambda: habemus.simulate("central", overtaking=-1), "overtaking is 0 or more, not -1"),
+        (lambda: habemus.compare("central", n="2..6", points=1), "a range has at least two points"),
+        (lambda: habemus.compare("central", jobs=-1), "jobs is at least 1, not -1"),
+        (lambda: habemus.compare("central", jobs=0), "jobs is at least 1, not 0"),
+        (
+            lambda: habemus.simulate("central", labels={1: "A", 2: "A"}),
+            "label 1=A: process 2 has this label too; give each another one",
+        ),
+        (
+            lambda: habemus.simulate("central", labels={1: "coordinator"}),
+            "label 1=coordinator: process 0 has this label too",
+        ),
+        (
+            lambda: habemus.simulate("central", labels={1: "2"}),
+            "label 1=2: 2 is the number of another process; give another label",
+        ),
         (lambda: habemus.compare("central", points=0), "at least one point and one run, not 0 poi"),
         (lambda: habemus.compare("central", repeat=0), "at least one point and one run, not 8 poi"),
         (
@@ -98,6 +116,12 @@ def test_numbers_will_do_for_times_and_probabilities() -> None:
     assert by_numbers.digest == by_texts.digest
     slow = habemus.simulate("central", faults=[Slow(one_way(0, 1), 0, Uniform(9_000, 9_000))])
     assert "--slow '0>1@0=9000'" in slow.command
+
+
+def test_labels_may_be_exchanged_and_may_be_numbers_of_no_process() -> None:
+    result = habemus.simulate("central", labels={0: "C", 1: "coordinator", 2: "2", 3: "77"})
+    assert result.trace is not None
+    assert [result.trace.label(each) for each in range(4)] == ["C", "coordinator", "2", "77"]
 
 
 def test_bounds_of_timeouts_by_name() -> None:

@@ -183,6 +183,10 @@ class Comparison:
                 f"a comparison has at least one point and one run, not {self.points} points and"
                 f" {self.repeats} runs at each"
             )
+        if self.axis is not None and self.points < 2:
+            raise BadSetup(
+                f"a range has at least two points, its ends; give {argument('points')} 2 or more"
+            )
         hold = notation.span(self.hold)
         if hold == 0 or not isinstance(hold, int):
             raise BadSetup(
