@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -98,8 +99,12 @@ class _Result(ABC, Generic[AnyReport]):
             raise CannotSave(f"there is no trace to save into {path}: {self._no_trace()}")
         self.trace.save(path)
 
-    def _repr_svg_(self) -> str | None:
+    @cached_property
+    def _picture(self) -> str | None:
         return None if self.trace is None else self.trace._repr_svg_()
+
+    def _repr_svg_(self) -> str | None:
+        return self._picture
 
     def _repr_html_(self) -> str:
         """Verdict, properties, figures and diagram, for notebooks."""

@@ -262,3 +262,18 @@ def test_a_class_without_a_file_has_no_command_and_no_replay(tmp_path: Path) -> 
 def test_a_class_of_stdin_has_no_file() -> None:
     text = SCRIPT.partition("print")[0] + "print(habemus.simulate(Alone).command)"
     assert executed("-", text=text).stdout.startswith("# Alone is not in a file;")
+
+
+def test_a_result_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[habemus.Trace] = []
+    draw = habemus.Trace._repr_svg_
+
+    def counted(trace: habemus.Trace) -> str:
+        drawn.append(trace)
+        return draw(trace)
+
+    monkeypatch.setattr(habemus.Trace, "_repr_svg_", counted)
+    result = habemus.simulate("central", n=2)
+    assert (result._repr_svg_() or "") in result._repr_html_()
+    result._repr_svg_()
+    assert len(drawn) == 1
