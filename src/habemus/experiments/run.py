@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from habemus.experiments.arguments import check_types
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
+from habemus.runs.options import initial_texts, option_texts
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
 from habemus.runs.setup import EVENT_LIMIT, MESSAGES, ORDERS, OUTSIDE, BadSetup, Setup
 from habemus.runs.simulate import execute
@@ -69,8 +69,8 @@ def simulate(
         entry.name,
         n,
         seed=seed,
-        options=_options(options),
-        initial=_initial(initial),
+        options=option_texts(options),
+        initial=initial_texts(initial),
         labels=tuple(f"{process}={label}" for process, label in (labels or {}).items()),
         workload=workload,
         requests=requests,
@@ -139,8 +139,8 @@ def check(
     description = Check(
         entry.name,
         n,
-        options=_options(options),
-        initial=_initial(initial),
+        options=option_texts(options),
+        initial=initial_texts(initial),
         over=over,
         abstract=abstract,
         refines=refines,
@@ -189,19 +189,3 @@ def entry_for(algorithm: str | type[Process]) -> Entry:
 def _listed(given: Iterable[Element]) -> Iterable[Element]:
     """Return the elements of a generator, so that they can be looked at before they are used."""
     return tuple(given) if isinstance(given, Iterator) else given
-
-
-def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:
-    return tuple(f"{name}={_text(value)}" for name, value in (options or {}).items())
-
-
-def _initial(initial: Mapping[ProcessId, Mapping[str, Any]] | None) -> tuple[str, ...]:
-    return tuple(
-        f"{process}.{name}={json.dumps(value)}"
-        for process, values in (initial or {}).items()
-        for name, value in values.items()
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -266,7 +266,6 @@ def test_standing_still_is_judged_only_at_the_end_of_the_whole_schedule() -> Non
             "no such message is under way to it, only Request from 1",
         ),
         ("1 timer Retry", "no timer is set"),
-        ("9 acquire", "there is no process 9"),
         ("1 recovers", "1 is up"),
         ("1 crashes\n1 acquire", "1 is down"),
         ("1 acquire, choosing 4", "1 does not choose any more"),
@@ -344,6 +343,33 @@ def test_a_mistake_in_a_handler_is_told_with_its_line() -> None:
             "1 acquire\n0 receives Request from 1\n1 receives Grant from 0\n1 release\n0 receives"
             " Release from 1",
         )
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ("9 acquire", "9 acquire: there is no process 9; there are 0, 1, 2, 3"),
+        ("1 receives Grant from 9", "there is no process 9; there are 0, 1, 2, 3"),
+        ("1 acquir", "1 acquir: there is no request acquir; did you mean acquire?"),
+        ("1 explodes", "there is no request explodes; there are acquire, release, write"),
+    ],
+)
+def test_a_step_that_no_run_has_is_refused(steps: str, why: str) -> None:
+    with pytest.raises(BadSchedule) as refused:
+        play("central", 3, steps)
+    assert why in str(refused.value)
+
+
+def test_arguments_may_have_the_form_that_a_check_takes() -> None:
+    faults = {"crash": 1}
+    assert play("central", 3, "1 crashes", faults=faults) == play(
+        "central", 3, "1 crashes", faults=(("crash", 1),)
+    )
+    by_mapping = play("ricart-agrawala", 2, "1 acquire", initial={1: {"clock": 5}})
+    by_text = play("ricart-agrawala", 2, "1 acquire", initial=("1.clock=5",))
+    assert by_mapping == by_text
+    options = {"timeout": "5ms"}
+    assert play("central-timeout", 2, "1 acquire", options=options).steps == 1
 
 
 def test_a_detector_has_no_schedule() -> None:
