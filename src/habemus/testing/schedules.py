@@ -83,7 +83,7 @@ def _refuse_unknown_names(steps: Iterable[Step], system: System) -> None:
                 raise BadSchedule(f"{step}: there is no process {process}; there are {known}")
         name = step.what.partition("(")[0]
         if step.kind == "request" and name not in requests:
-            near = nearest(name, requests)
+            near = nearest(name, sorted(requests))
             known = ", ".join(sorted(requests))
             hint = f"did you mean {near[0]}?" if near else f"there are {known}"
             raise BadSchedule(f"{step}: there is no request {name}; {hint}")

@@ -40,11 +40,32 @@ from habemus.faults import (
         (lambda: habemus.simulate("central", faults="crash 2@5ms"), "a fault of habemus.faults or"),
         (lambda: habemus.simulate("central", faults=[None]), "a fault of habemus.faults or a text"),  # type: ignore[list-item]
         (lambda: habemus.simulate("central", faults=Crash(2, 5)), "give a list, each element a fa"),  # type: ignore[arg-type]
-        (lambda: habemus.simulate("central", options=["a=1"]), "give a dictionary or None"),  # type: ignore[arg-type]
+        (lambda: habemus.simulate("central", options=["a=1"]), "give a dictionary (each key a t"),  # type: ignore[arg-type]
         (lambda: habemus.simulate("central", labels={"A": 1}), "labels={'A': 1}: give a dictionar"),  # type: ignore[dict-item]
         (lambda: habemus.check("central", entries="2"), "entries='2': give a whole number or None"),  # type: ignore[arg-type]
         (lambda: habemus.check("central", faults="crash=1"), "faults='crash=1': give a dictionary"),  # type: ignore[arg-type]
         (lambda: habemus.check("central", asking=1), "asking=1: give a list, each element a whole"),  # type: ignore[arg-type]
+        (
+            lambda: habemus.simulate("central", options={1: 2}),
+            "each key a text, each value anythin",
+        ),  # type: ignore[dict-item]
+        (
+            lambda: habemus.simulate("central", initial={1: 5}),  # type: ignore[dict-item]
+            "initial={1: 5}: give a dictionary (each key a whole number, each value a dictionary"
+            " (each key a text, each value anything)) or None",
+        ),
+        (
+            lambda: habemus.check("central", faults={"crash": "1"}),  # type: ignore[dict-item]
+            "faults={'crash': '1'}: give a dictionary (each key a text, each value a whole number)",
+        ),
+        (
+            lambda: habemus.simulate("central-timeout", options={"timeout": {1, 2}}),
+            "timeout={1, 2}: a command cannot contain a set; give a number, a text",
+        ),
+        (
+            lambda: habemus.check("ricart-agrawala", initial={1: {"clock": {1}}}),
+            "clock={1}: a command cannot contain a set; give a number, a text",
+        ),
         (lambda: habemus.scenario(None), "name=None: give a text"),  # type: ignore[arg-type]
         (lambda: habemus.compare(["central"]), "algorithm=['central']: give a text or the"),  # type: ignore[arg-type]
         (lambda: habemus.load_trace(None), "path=None: give a text or a path"),  # type: ignore[arg-type]
