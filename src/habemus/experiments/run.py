@@ -120,7 +120,8 @@ def check(
     """Search every interleaving within a bound.  The arguments are those of `habemus check`.
 
     `entries` is the number of entries of each participant; None: any number.
-    `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.
+    `faults` says how many of each kind may strike, at every point: {"crash": 1, "recover": 1};
+    the kinds are crash, recover, amnesia, lose (a message) and copy (it arrives twice).
     `order` judges ME3; "outside": as if applications also told each other of their requests.
     `timeouts` is the number of timeouts in all, or by the names of timers: {"Repeat": 1}.
     `receipts` is the number of receipts by the names of messages, `draws` that of random draws.

@@ -81,6 +81,10 @@ LARGEST_ORDER = 8
 """Largest number of entries of each participant for which causality (ME3) is tracked."""
 
 
+OF_RUNS = {"loss": "lose", "duplicate": "copy"}
+"""Names that runs have for a fault of checks: there they are probabilities."""
+
+
 @dataclass(frozen=True)
 class Check(Description):
     """The description of a check, in the notation of the command line."""
@@ -125,7 +129,9 @@ class Check(Description):
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
             if kind not in FAULTS:
-                raise BadSetup(f"a check has no fault {kind}; use one of {', '.join(FAULTS)}")
+                near = [OF_RUNS[kind]] if kind in OF_RUNS else nearest(kind, FAULTS)
+                hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(FAULTS)}"
+                raise BadSetup(f"a check has no fault {kind}; {hint}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
         budgets = dict(self.faults)

@@ -91,6 +91,15 @@ def test_a_wrong_type_is_refused_in_words(call: Callable[[], Any], message: str)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: habemus.check("central", faults={"loss": 1}), "no fault loss; did you mean lose?"),
+        (
+            lambda: habemus.check("central", faults={"duplicate": 1}),
+            "a check has no fault duplicate; did you mean copy?",
+        ),
+        (
+            lambda: habemus.check("central", faults={"quake": 1}),
+            "no fault quake; use one of crash, recover, amnesia, lose, copy",
+        ),
         (lambda: habemus.check("central", limit=0), "a search visits at least 1 state, not 0"),
         (lambda: habemus.simulate("central", events=-1), "events is at least 1, not -1"),
         (lambda: habemus.simulate("central", events=0), "events is at least 1, not 0"),
