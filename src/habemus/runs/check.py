@@ -324,7 +324,7 @@ class Check(Description):
 
     def refuse_unknown_names(self, system: System) -> None:
         """Refuse a bound of timers or messages that the algorithm does not have."""
-        for flag, what, base, bounds in (
+        for given, what, base, bounds in (
             ("timeouts", "timer", Timer, self.timers),
             ("receipts", "message", Message, self.receipts),
         ):
@@ -338,7 +338,7 @@ class Check(Description):
                         else f"there are {', '.join(sorted(known)) or 'none'}"
                     )
                     raise BadSetup(
-                        f"--{flag} {name}: {self.algorithm} has no {what} {name}; {hint}"
+                        f"{argument(given)} {name}: {self.algorithm} has no {what} {name}; {hint}"
                     )
 
 
@@ -700,14 +700,23 @@ def _judge(
             Verdict.UNDECIDED,
             f"no dead end in {extent.states:,} states, but loops were not looked for",
         )
-    if kind is Kind.EVENTUALLY and search.bound.ends_early:
+    early = _ends_early(search, report.system)
+    if kind is Kind.EVENTUALLY and early:
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but {search.bound.ends_early}; use"
+            f"no dead end in {extent.states:,} states, but {early}; use"
             f" {argument('timing', EVENTUAL)}",
         )
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
+
+
+def _ends_early(search: Search, system: System) -> str:
+    """Return why runs end although the algorithm could go on; a bound of timeouts is none where
+    there are no timers.
+    """
+    is_bounded = bool(search.bound.receipts_by_name) or has_timers(system)
+    return search.bound.ends_early if is_bounded else ""
 
 
 def _why_it_ended(search: Search) -> str:

@@ -46,9 +46,9 @@ from habemus.faults import (
         (lambda: habemus.check("central", faults="crash=1"), "faults='crash=1': give a dictionary"),  # type: ignore[arg-type]
         (lambda: habemus.check("central", asking=1), "asking=1: give a list, each element a whole"),  # type: ignore[arg-type]
         (
-            lambda: habemus.simulate("central", options={1: 2}),
-            "each key a text, each value anythin",
-        ),  # type: ignore[dict-item]
+            lambda: habemus.simulate("central", options={1: 2}),  # type: ignore[dict-item]
+            "options={1: 2}: give a dictionary (each key a text, each value anything) or None",
+        ),
         (
             lambda: habemus.simulate("central", initial={1: 5}),  # type: ignore[dict-item]
             "initial={1: 5}: give a dictionary (each key a whole number, each value a dictionary"

@@ -81,6 +81,18 @@ def test_the_reasons_are_those_of_properties_that_count() -> None:
     assert found.why == f"ME2-deadlock: {found.reasons['ME2-deadlock']}"
 
 
+def test_a_run_without_requests_has_no_order_to_keep() -> None:
+    reasons = habemus.simulate("ricart-agrawala", requests=0).reasons
+    assert reasons["ME3"] == "fewer than two entries, so there was no order to keep"
+
+
+def test_a_bound_of_timeouts_is_none_without_timers() -> None:
+    result = habemus.check("ricart-agrawala", n=2, timeouts=1)
+    assert result.verdict is habemus.Verdict.HOLDS, result.why
+    timed = habemus.check("central-timeout", n=2, timeouts=0, every=True)
+    assert "timers run out only so many times" in timed.reasons["ME2-starvation"]
+
+
 def test_options_initial_values_and_labels_reach_the_run() -> None:
     result = habemus.simulate(
         "ricart-agrawala",
