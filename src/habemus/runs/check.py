@@ -685,14 +685,14 @@ def _judge(
         return Finding(
             name,
             Verdict.UNDECIDED,
-            "nothing that it is about happens in any run, so nothing was shown",
+            "no run has an event that this property is about, so nothing was shown",
         )
     if name in search.observer.about_the_end() and report.loops not in (NO_LOOPS, NO_FAIR_LOOPS):
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but runs may go on for ever, and it is about"
-            " their end",
+            f"no dead end in {extent.states:,} states, but runs may go on for ever, and this"
+            " property is about the end of a run",
         )
     if kind is Kind.EVENTUALLY and not report.loops:
         return Finding(
@@ -735,7 +735,7 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
         return Finding(
             wrong.name,
             Verdict.UNDECIDED if report.check.abstract else Verdict.VIOLATED,
-            f"in some state, to which the way was not found: {search.extent.stopped}",
+            f"violated in some state, but no path to it was found: {search.extent.stopped}",
         )
     from habemus.runtimes.checker.counterexample import story
 
@@ -808,7 +808,7 @@ def _judged_in_second_phase(
         who = "" if found.process is None else report.system.label(found.process)
         why = f"{since}the run can repeat for ever from step {told.loop // STEP_US} on"
         why += f", {found.why}" if found.why else ""
-        why += f", and {who} lacks what it waits for" if who else ""
+        why += f", and {who} never gets what it waits for" if who else ""
     finding = _explained(name, told, "", why, report, processes)
     if not report.check.abstract:
         return finding
@@ -828,8 +828,8 @@ def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Fin
     who = report.system.label(lasso.process)
     assert found.loop is not None
     why = (
-        f"from step {found.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks"
-        " what it waits for"
+        f"from step {found.loop // STEP_US} on the run can repeat for ever, fairly, and {who} never"
+        " gets what it waits for"
     )
     return _explained(lasso.name, found, "", why, report, (lasso.process,))
 

@@ -391,6 +391,8 @@ def test_a_loop_still_loops_and_a_repaired_algorithm_does_not() -> None:
     steps, result = played_again(report, "ME2-starvation")
     assert result.events == report.traces["ME2-starvation"].events
     assert result.violated["ME2-starvation"].startswith("still loops: everything is as it was")
+    assert result.violated["ME2-starvation"].endswith(" never gets what it waits for")
+    assert report.findings[-1].why.endswith(" never gets what it waits for")
     told = report.stories["ME2-starvation"]
     assert told.loop is not None
     loop = told.loop // STEP_US - 1
