@@ -94,7 +94,9 @@ class _Result(ABC, Generic[AnyReport]):
         return self._report.why
 
     def save(self, path: Path | str) -> None:
-        """Save the trace; the ending decides: .svg, .png, .md, .mmd, .json, .shiviz."""
+        """Save the trace; the ending decides: .svg, .png, .md, .mmd, .json, .jsonl, .shiviz,
+        .perfetto, .perfetto.json.
+        """
         if self.trace is None:
             raise CannotSave(f"there is no trace to save into {path}: {self._no_trace()}")
         self.trace.save(path)
