@@ -18,7 +18,7 @@ PUBLIC = (
 READS_COMMANDS = "runs/commands.py"
 HINT = "choose others with --from, --to, --hide, --only"
 """Shown to commands only."""
-FLAG = re.compile(r"(?<![\w-])--[a-z]")
+FLAG = re.compile(r"(?<![\w-])--[a-z{]")
 
 
 def texts_of(path: Path) -> list[tuple[int, str]]:
@@ -59,6 +59,7 @@ def test_no_message_behind_the_public_api_names_a_flag() -> None:
 
 def test_a_flag_in_a_message_is_found() -> None:
     assert names_a_flag("leave --load out") and names_a_flag("f'--crash {text} did not strike'")
+    assert names_a_flag("f'--{flag} {name}: there is none'")
     assert not names_a_flag("start it by `habemus up --folder x`")
     assert not names_a_flag("a -- b")
 

@@ -48,6 +48,11 @@ def undecided() -> str:
             "a processing time is for mutual exclusion; leave --processing out",
         ),
         (
+            lambda: habemus.check("central-timeout", n=2, timeouts={"Repeat": 1}),
+            "timeouts Repeat: central-timeout has no timer Repeat; there are Overdue",
+            "--timeouts Repeat: central-timeout has no timer Repeat; there are Overdue",
+        ),
+        (
             lambda: habemus.simulate("heartbeat", asks=["1@0"]),
             "a detector takes no requests; leave out asks",
             "a detector takes no requests; leave out --ask",

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, TypeGuard
 
 import habemus.algorithms
+from habemus.catalog.names import NOT_IN_A_FILE
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
 from habemus.core.process import MistakeInPlan, Process, ProcessType
@@ -196,6 +197,19 @@ def entry_of(cls: type[Process]) -> Entry:
     return Entry(name, problem, cls, box)
 
 
+def entry_by_place(cls: type[Process]) -> Entry:
+    """Return the entry of a class; one of a user is named by its file, for commands to name it."""
+    entry = entry_of(cls)
+    if cls.__module__.startswith("habemus.algorithms."):
+        return entry
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None) or ""
+    is_named = file.endswith(".py") and getattr(module, cls.__name__, None) is cls
+    if is_named and Path(file).is_file():
+        return replace(entry, name=f"{file}:{cls.__name__}")
+    return replace(entry, name=f"{cls.__name__}{NOT_IN_A_FILE}")
+
+
 def find(name: str) -> Entry:
     """Return the algorithm of that name, or that of a user's file: `path/to/mine.py:MyMutex`."""
     path, _, cls_name = name.rpartition(":")
@@ -204,6 +218,12 @@ def find(name: str) -> Entry:
     entry = _found_alone(name)
     if entry is not None:
         return entry
+    if name.endswith(NOT_IN_A_FILE):
+        cls_name = name.removesuffix(NOT_IN_A_FILE)
+        raise UnknownAlgorithm(
+            f"{cls_name} was not at the top level of a file, so no other program can find it; save"
+            f" it in a file and name it as path/to/mine.py:{cls_name}"
+        )
     known = entries()
     if name not in known:
         near = nearest(name.lower().replace("_", "-"), known, 0.5)
@@ -275,12 +295,20 @@ def load(path: Path, cls_name: str) -> Entry:
     return replace(entry_of(cls), name=f"{path}:{cls_name}")
 
 
+USER_MODULES = "habemus_user_"
+"""Begin of the names of modules that are imported from files of users."""
+
+
 @cache
 def _module_of(path: Path) -> ModuleType:
     """Import a file once, under a unique name.  It can import files beside it."""
-    spec = importlib.util.spec_from_file_location(
-        f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path
-    )
+    name = f"{USER_MODULES}{path.stem}_{zlib.crc32(bytes(path)):08x}"
+    if name in sys.modules:
+        raise CannotLoad(
+            f"{path.name} asks for its own class while it is imported; give the class itself, or"
+            ' do so below `if __name__ == "__main__":`'
+        )
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a class looks its module up by this name

@@ -62,3 +62,11 @@ def worst(findings: Iterable[Finding]) -> Verdict:
         if verdict in verdicts:
             return verdict
     return Verdict.HOLDS
+
+
+def reasons(findings: Iterable[Finding], verdict: Verdict) -> list[str]:
+    """Return the reasons of the findings that have this verdict, each once."""
+    telling = [finding for finding in findings if finding.verdict is verdict]
+    if verdict is Verdict.HOLDS:
+        return list(dict.fromkeys(finding.why for finding in telling))
+    return [f"{finding.name}: {finding.why}" for finding in telling]

@@ -55,12 +55,15 @@ def described(hint: Any) -> str:
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(described(part) for part in parts))
+    if hint is Any:
+        return "anything"
     if hint in FAULTS:
         return "a fault of habemus.faults"
     if origin in WORDS:
         return WORDS[origin]
     if issubclass(origin, Mapping):
-        return "a dictionary"
+        keys, values = map(described, parts)
+        return f"a dictionary (each key {keys}, each value {values})"
     if issubclass(origin, Iterable):
         return f"a list, each element {described(parts[0])}"
     return f"a {origin.__name__}"

@@ -8,11 +8,13 @@ from typing import Any
 
 from habemus.analysis.numbers import ranges
 from habemus.analysis.numbers.compare import Comparison, ComparisonRow, safe_mutexes
+from habemus.argument_names import argument
+from habemus.catalog.entries import Entry
 from habemus.core.process import Process
 from habemus.experiments.arguments import check_types
 from habemus.experiments.results import table_html
 from habemus.experiments.run import entry_for
-from habemus.runs.setup import Setup
+from habemus.runs.setup import BadSetup, Setup
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,8 +84,10 @@ def compare(
     3
     """
     check_types(compare, {key: each for key, each in locals().items() if key != "algorithms"})
-    named = [entry_for(algorithm).name for algorithm in algorithms]
-    names = tuple(dict.fromkeys(named)) or safe_mutexes()
+    if jobs < 1:
+        raise BadSetup(f"{argument('jobs')} is at least 1, not {jobs}")
+    found = [entry_for(algorithm) for algorithm in algorithms]
+    names = tuple(dict.fromkeys(entry.name for entry in found)) or safe_mutexes()
     loads = None if load is None else ranges.loads(str(load))
     comparison = Comparison(
         names,
@@ -96,6 +100,20 @@ def compare(
         str(delay),
         processing=str(processing),
         repeats=repeat,
+        classes=_classes(algorithms, found),
     )
     comparison.check()
     return ComparisonResult(comparison, tuple(comparison.measure(jobs)))
+
+
+def _classes(
+    algorithms: Sequence[str | type[Process]], found: Sequence[Entry]
+) -> tuple[Entry, ...]:
+    """Return the entries of the algorithms that are classes; refuse two with one name."""
+    by_name: dict[str, Entry] = {}
+    for algorithm, entry in zip(algorithms, found, strict=True):
+        if isinstance(algorithm, str):
+            continue
+        if by_name.setdefault(entry.name, entry).algorithm is not algorithm:
+            raise BadSetup(f"two classes are named {entry.name}; give one of them another name")
+    return tuple(by_name.values())

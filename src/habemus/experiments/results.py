@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -89,9 +90,8 @@ class _Result(ABC, Generic[AnyReport]):
 
     @property
     def why(self) -> str:
-        """The reasons of the verdict, in one line."""
-        telling = [each for each in self._report.findings if each.verdict is self.verdict]
-        return "; ".join(f"{each.name}: {each.why}" for each in telling)
+        """The reasons of the verdict, of the properties that count, in one line."""
+        return self._report.why
 
     def save(self, path: Path | str) -> None:
         """Save the trace, as `Trace.save` does; `ValueError` if there is none."""
@@ -99,8 +99,12 @@ class _Result(ABC, Generic[AnyReport]):
             raise CannotSave(f"there is no trace to save into {path}: {self._no_trace()}")
         self.trace.save(path)
 
-    def _repr_svg_(self) -> str | None:
+    @cached_property
+    def _picture(self) -> str | None:
         return None if self.trace is None else self.trace._repr_svg_()
+
+    def _repr_svg_(self) -> str | None:
+        return self._picture
 
     def _repr_html_(self) -> str:
         """Verdict, properties, figures and diagram, for notebooks."""
@@ -133,6 +137,13 @@ class RunResult(_Result[Report]):
     def digest(self) -> str:
         """SHA-256 over the events: the same run has the same digest everywhere."""
         return self._report.digest
+
+    @property
+    def missed_faults(self) -> list[str]:
+        """The faults that did not strike and the interventions that did not take place, each with
+        the reason.  If there is one, a run without a violation is undecided.
+        """
+        return self._report.missed_faults
 
     @property
     def command(self) -> str:

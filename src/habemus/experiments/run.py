@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from habemus import scenarios
-from habemus.catalog.entries import Entry, entry_of, find
+from habemus.catalog.entries import Entry, entry_by_place, find
 from habemus.core.process import Process, ProcessId
 from habemus.experiments.arguments import check_types
 from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
+from habemus.runs.options import initial_texts, option_texts
 from habemus.runs.parsing import timeouts as bounds_of_timeouts
 from habemus.runs.setup import EVENT_LIMIT, MESSAGES, ORDERS, OUTSIDE, BadSetup, Setup
 from habemus.runs.simulate import execute
 from habemus.runtimes.sim.faults import Fault
 from habemus.traces import Trace
 from habemus.traces.file import read
+
+Element = TypeVar("Element")
 
 
 def simulate(
@@ -85,14 +85,15 @@ def simulate(
     >>> result.verdict.value, result.costs["messages_per_entry"]
     ('holds', 18)
     """
+    asks, faults, then = _listed(asks), _listed(faults), _listed(then)
     check_types(simulate, locals())
     entry = entry_for(algorithm)
     setup = Setup(
         entry.name,
         n,
         seed=seed,
-        options=_options(options),
-        initial=_initial(initial),
+        options=option_texts(options),
+        initial=initial_texts(initial),
         labels=tuple(f"{process}={label}" for process, label in (labels or {}).items()),
         workload=workload,
         requests=requests,
@@ -147,7 +148,7 @@ def check(
     network: "fifo", "unordered", "lossy" or "duplicating"; by default "fifo" if the algorithm needs
         it, else "unordered".
     faults: how many of each kind may strike, at every point: {"crash": 1, "recover": 1}.  Kinds are
-        crash, recover, amnesia, lose and copy.
+        crash, recover, amnesia, lose (a message) and copy (it arrives twice).
     timeouts: bound on the timeouts in all, or by the names of timers: {"Repeat": 1}.
     receipts: bound on the receipts, by the names of messages.
     draws: bound on the steps that draw at random.
@@ -182,8 +183,8 @@ def check(
     description = Check(
         entry.name,
         n,
-        options=_options(options),
-        initial=_initial(initial),
+        options=option_texts(options),
+        initial=initial_texts(initial),
         over=over,
         abstract=abstract,
         refines=refines,
@@ -230,27 +231,9 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
 def entry_for(algorithm: str | type[Process]) -> Entry:
     """Return the algorithm of a name or a class."""
     check_types(entry_for, locals())
-    if isinstance(algorithm, str):
-        return find(algorithm)
-    entry = entry_of(algorithm)
-    if algorithm.__module__.startswith("habemus.algorithms."):
-        return entry
-    # A class of a file is named by its place, so that the command of a run can be pasted.
-    file = getattr(sys.modules.get(algorithm.__module__), "__file__", None)
-    return replace(entry, name=f"{file}:{algorithm.__name__}") if file else entry
+    return find(algorithm) if isinstance(algorithm, str) else entry_by_place(algorithm)
 
 
-def _options(options: Mapping[str, Any] | None) -> tuple[str, ...]:
-    return tuple(f"{name}={_text(value)}" for name, value in (options or {}).items())
-
-
-def _initial(initial: Mapping[ProcessId, Mapping[str, Any]] | None) -> tuple[str, ...]:
-    return tuple(
-        f"{process}.{name}={json.dumps(value)}"
-        for process, values in (initial or {}).items()
-        for name, value in values.items()
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+def _listed(given: Iterable[Element]) -> Iterable[Element]:
+    """Return the elements of a generator, so that they can be looked at before they are used."""
+    return tuple(given) if isinstance(given, Iterator) else given

@@ -340,15 +340,15 @@ class MutexMonitor:
     def _judge_me3(self) -> Finding:
         if "ME3" in self._violated:
             return self._violated["ME3"]
+        if self._total < 2:
+            return Finding(
+                "ME3", Verdict.UNDECIDED, "fewer than two entries, so there was no order to keep"
+            )
         if not self._messages_seen and len(self.processes) > 1:
             return Finding(
                 "ME3",
                 Verdict.UNDECIDED,
                 "messages were not recorded, so nothing is known of what happened before what",
-            )
-        if self._total < 2:
-            return Finding(
-                "ME3", Verdict.UNDECIDED, "fewer than two entries, so there was no order to keep"
             )
         return Finding(
             "ME3",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find, nearest
+from habemus.catalog.names import command_line
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Kind, Verdict, worst
+from habemus.core.properties import Finding, Kind, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.core.values import Message, Timer, Value
 from habemus.core.words import counted
@@ -81,6 +81,10 @@ LARGEST_ORDER = 8
 """Largest number of entries of each participant for which causality (ME3) is tracked."""
 
 
+OF_RUNS = {"loss": "lose", "duplicate": "copy"}
+"""Names that runs have for a fault of checks: there they are probabilities."""
+
+
 @dataclass(frozen=True)
 class Check(Description):
     """The description of a check, in the notation of the command line."""
@@ -125,7 +129,9 @@ class Check(Description):
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
             if kind not in FAULTS:
-                raise BadSetup(f"a check has no fault {kind}; use one of {', '.join(FAULTS)}")
+                near = [OF_RUNS[kind]] if kind in OF_RUNS else nearest(kind, FAULTS)
+                hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(FAULTS)}"
+                raise BadSetup(f"a check has no fault {kind}; {hint}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
         budgets = dict(self.faults)
@@ -208,7 +214,7 @@ class Check(Description):
         words += [f"--{name}" for name in ("returning", "every") if getattr(self, name)]
         words += ["--search", self.search] if self.search != "auto" else []
         words += ["--limit", str(self.limit)] if self.limit != STATE_LIMIT else []
-        return shlex.join(words)
+        return command_line(self.algorithm, words)
 
     def bound(self, entry: Entry) -> Bound:
         network = self.network or ("fifo" if entry.assumes.fifo else "unordered")
@@ -318,7 +324,7 @@ class Check(Description):
 
     def refuse_unknown_names(self, system: System) -> None:
         """Refuse a bound of timers or messages that the algorithm does not have."""
-        for flag, what, base, bounds in (
+        for given, what, base, bounds in (
             ("timeouts", "timer", Timer, self.timers),
             ("receipts", "message", Message, self.receipts),
         ):
@@ -332,7 +338,7 @@ class Check(Description):
                         else f"there are {', '.join(sorted(known)) or 'none'}"
                     )
                     raise BadSetup(
-                        f"--{flag} {name}: {self.algorithm} has no {what} {name}; {hint}"
+                        f"{argument(given)} {name}: {self.algorithm} has no {what} {name}; {hint}"
                     )
 
 
@@ -412,6 +418,11 @@ class CheckReport:
     @property
     def violated(self) -> list[str]:
         return [finding.name for finding in self.counted if finding.verdict is Verdict.VIOLATED]
+
+    @property
+    def why(self) -> str:
+        """The reasons of the verdict, of the properties that count."""
+        return "; ".join(reasons(self.counted, self.verdict))
 
     @property
     def trace(self) -> Trace | None:
@@ -674,14 +685,14 @@ def _judge(
         return Finding(
             name,
             Verdict.UNDECIDED,
-            "nothing that it is about happens in any run, so nothing was shown",
+            "no run has an event that this property is about, so nothing was shown",
         )
     if name in search.observer.about_the_end() and report.loops not in (NO_LOOPS, NO_FAIR_LOOPS):
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but runs may go on for ever, and it is about"
-            " their end",
+            f"no dead end in {extent.states:,} states, but runs may go on for ever, and this"
+            " property is about the end of a run",
         )
     if kind is Kind.EVENTUALLY and not report.loops:
         return Finding(
@@ -689,14 +700,23 @@ def _judge(
             Verdict.UNDECIDED,
             f"no dead end in {extent.states:,} states, but loops were not looked for",
         )
-    if kind is Kind.EVENTUALLY and search.bound.ends_early:
+    early = _ends_early(search, report.system)
+    if kind is Kind.EVENTUALLY and early:
         return Finding(
             name,
             Verdict.UNDECIDED,
-            f"no dead end in {extent.states:,} states, but {search.bound.ends_early}; use"
+            f"no dead end in {extent.states:,} states, but {early}; use"
             f" {argument('timing', EVENTUAL)}",
         )
     return Finding(name, Verdict.HOLDS, f"in all {extent.states:,} states")
+
+
+def _ends_early(search: Search, system: System) -> str:
+    """Return why runs end although the algorithm could go on; a bound of timeouts is none where
+    there are no timers.
+    """
+    is_bounded = bool(search.bound.receipts_by_name) or has_timers(system)
+    return search.bound.ends_early if is_bounded else ""
 
 
 def _why_it_ended(search: Search) -> str:
@@ -715,7 +735,7 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
         return Finding(
             wrong.name,
             Verdict.UNDECIDED if report.check.abstract else Verdict.VIOLATED,
-            f"in some state, to which the way was not found: {search.extent.stopped}",
+            f"violated in some state, but no path to it was found: {search.extent.stopped}",
         )
     from habemus.runtimes.checker.counterexample import story
 
@@ -788,7 +808,7 @@ def _judged_in_second_phase(
         who = "" if found.process is None else report.system.label(found.process)
         why = f"{since}the run can repeat for ever from step {told.loop // STEP_US} on"
         why += f", {found.why}" if found.why else ""
-        why += f", and {who} lacks what it waits for" if who else ""
+        why += f", and {who} never gets what it waits for" if who else ""
     finding = _explained(name, told, "", why, report, processes)
     if not report.check.abstract:
         return finding
@@ -808,8 +828,8 @@ def _violated_for_ever(lasso: Lasso, search: Search, report: CheckReport) -> Fin
     who = report.system.label(lasso.process)
     assert found.loop is not None
     why = (
-        f"from step {found.loop // STEP_US} on the run can repeat for ever, fairly, and {who} lacks"
-        " what it waits for"
+        f"from step {found.loop // STEP_US} on the run can repeat for ever, fairly, and {who} never"
+        " gets what it waits for"
     )
     return _explained(lasso.name, found, "", why, report, (lasso.process,))
 

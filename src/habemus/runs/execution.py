@@ -18,7 +18,7 @@ from habemus.problems.election import Calls
 from habemus.problems.mutex_properties import ME4
 from habemus.runs import notation
 from habemus.runs.author_errors import attribute_to_algorithm
-from habemus.runs.interventions import parsed
+from habemus.runs.interventions import parsed, refuse_unknown_requests
 from habemus.runs.limits import planned_end
 from habemus.runs.names import by_number
 from habemus.runs.past import Past
@@ -82,6 +82,7 @@ class Execution:
         self.ended: str | None = None
         self._faults = faults_of(self.setup)
         self._interventions = [parsed(text) for text in self.setup.then]
+        refuse_unknown_requests((each for _, each in self._interventions), self.system)
         self._network = network = _network_of(self.setup, self.entry)
         self.simulation = Simulation(
             self.system,

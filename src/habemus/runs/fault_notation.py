@@ -91,6 +91,10 @@ def delay_text(delay: Delay) -> str:
             return f"heavy:{base}"
         case UntilGst(before, after, gst):
             return f"gst:{gst}:{delay_text(before)}:{delay_text(after)}"
+        case HeavyTail(base, doublings):
+            raise BadNotation(
+                f"the heavy tail of a run has 10 doublings, not {doublings}; give HeavyTail({base})"
+            )
         case _:
             raise BadNotation(
                 f"{delay!r} is not a delay; give Uniform(9_000, 9_000), Exponential(9_000) or"

@@ -16,8 +16,10 @@ path at the end, `at .links`.  Of several equal messages under way, `#2` is the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from habemus.catalog.entries import nearest
+from habemus.core.system import System
 from habemus.runs import notation
 from habemus.runs.fault_notation import delay_text, links_text
 from habemus.runs.parsing import BadNotation, time
@@ -110,6 +112,32 @@ def what(text: str) -> Intervention:
     raise BadNotation(f"{words[:80]!r} is not an intervention; write for example {EXAMPLES}")
 
 
+VERBS = ("crashes", "recovers", "forgets", "is replaced", "pauses for", "receives", "timer")
+"""Words after a process that are not requests of its application."""
+
+
+def refuse_unknown_requests(interventions: Iterable[Intervention], system: System) -> None:
+    """Refuse a request that no process of the system has: most likely a mistyped verb."""
+    for each in interventions:
+        if not isinstance(each, MakeRequest):
+            continue
+        verb = each.request.partition("(")[0]
+        requests = {
+            name: None
+            for plan in system.plans.values()
+            for name in type(plan).__behaviour__.requests
+        }
+        if verb not in requests:
+            near = nearest(verb, (*requests, *VERBS))
+            known = ", ".join((*requests, *VERBS))
+            hint = (
+                f"did you mean {each.process} {near[0]}?"
+                if near
+                else f"after a process, write {known}"
+            )
+            raise BadNotation(f"{written(each)!r} is not an intervention; {hint}")
+
+
 def written(intervention: Intervention) -> str:
     """Return an intervention in the notation, without its anchor."""
     match intervention:
@@ -156,4 +184,4 @@ def _links(links: tuple[tuple[int, int], ...]) -> str:
     return texts[0]
 
 
-__all__ = ["parsed", "what", "written"]
+__all__ = ["parsed", "refuse_unknown_requests", "what", "written"]

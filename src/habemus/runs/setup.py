@@ -6,14 +6,14 @@ So a run can be printed as a command, saved in the header of its trace, and repe
 from __future__ import annotations
 
 import re
-import shlex
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, ClassVar, Self
 
-from habemus.argument_names import flag_of
+from habemus.argument_names import argument, flag_of
+from habemus.catalog.names import command_line
 from habemus.core.shapes import Malformed, Shape, shape_of
 
 WORKLOADS = ("steady", "burst", "in-turn")
@@ -119,6 +119,10 @@ class Setup(Description):
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise BadSetup(f"there is no order {self.order}; there are {' and '.join(ORDERS)}")
+        if self.events < 1:
+            raise BadSetup(f"{argument('events')} is at least 1, not {self.events}")
+        if self.overtaking is not None and self.overtaking < 0:
+            raise BadSetup(f"{argument('overtaking')} is 0 or more, not {self.overtaking}")
         # Sorted, so that a setup and its command are the same run.
         object.__setattr__(
             self, "faults", tuple(sorted(self.faults, key=lambda fault: _position(fault[0])))
@@ -141,4 +145,4 @@ class Setup(Description):
                 words.append(flag if value else f"--no-{each.name}")
             else:
                 words += [flag, str(value)]
-        return shlex.join(words)
+        return command_line(self.algorithm, words)

@@ -8,7 +8,7 @@ from typing import Any
 
 from habemus.catalog.entries import Entry
 from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Verdict, worst
+from habemus.core.properties import Finding, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.problems.mutex_properties import ME3, ME4
 from habemus.runs.execution import KEEP_LIMIT, Execution, faults_of
@@ -31,7 +31,7 @@ class Report:
     costs: dict[str, Any]
     trace: Trace | None
     awaits: dict[ProcessId, list[ProcessId]] = field(default_factory=dict)
-    missed_faults: list[str] = field(default_factory=list)  # each with the reason
+    missed_faults: list[str] = field(default_factory=list)  # or interventions; with the reasons
 
     def __post_init__(self) -> None:
         unclaimed = [
@@ -59,7 +59,11 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        return worst(self.counted)
+        """The worst verdict that counts; a run that lacks one of its faults does not hold, because
+        it has shown nothing of that fault.
+        """
+        found = worst(self.counted)
+        return Verdict.UNDECIDED if found is Verdict.HOLDS and self.missed_faults else found
 
     @property
     def violated(self) -> list[str]:
@@ -67,11 +71,11 @@ class Report:
 
     @property
     def why(self) -> str:
-        """The reasons of the verdict: of the violations, else of the undecided properties."""
-        telling = [finding for finding in self.counted if finding.verdict is self.verdict]
-        if self.verdict is Verdict.HOLDS:
-            return "; ".join(dict.fromkeys(finding.why for finding in telling))
-        return "; ".join(f"{finding.name}: {finding.why}" for finding in telling)
+        """The reasons of the verdict: of the violations, else of the undecided properties and of
+        the faults that did not strike.
+        """
+        missed = self.missed_faults if self.verdict is Verdict.UNDECIDED else []
+        return "; ".join([*reasons(self.counted, self.verdict), *missed])
 
     def plain(self) -> dict[str, Any]:
         return {

@@ -44,7 +44,27 @@ def system_of(setup: Setup, entry: Entry) -> System:
         system = replace(system, plans=_over_links(system.plans, setup.over))
     for process in given.keys() - system.plans.keys():
         raise BadSetup(f"label {process}={given[process]}: there is no process {process}")
+    _refuse_ambiguous_labels(given, labels, system)
     return replace(system, labels=labels) if given else system
+
+
+def _refuse_ambiguous_labels(
+    given: Mapping[ProcessId, str], labels: Mapping[ProcessId, str], system: System
+) -> None:
+    """Refuse a label that another process has, or that is the number of another process."""
+    for process, label in given.items():
+        others = [each for each in system.plans if each != process]
+        for other in others:
+            if labels.get(other) == label:
+                raise BadSetup(
+                    f"label {process}={label}: process {other} has this label too; give each"
+                    " another one"
+                )
+        if label.isdecimal() and int(label) in others:
+            raise BadSetup(
+                f"label {process}={label}: {label} is the number of another process; give another"
+                " label"
+            )
 
 
 def _initial_value(plan: Process, name: str, value: Any) -> Any:

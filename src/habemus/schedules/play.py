@@ -542,7 +542,7 @@ class _LoopRound:
             return {}
         label = self.stage.system.label
         why = (
-            "still loops: everything is as it was when the loop began, and {} lacks what it"
+            "still loops: everything is as it was when the loop began, and {} never gets what it"
             " waits for"
         )
         return {

@@ -90,21 +90,24 @@ class NodeProcesses:
 
     folder: an empty folder, for the cluster.toml and the data of the nodes.
     size: the number of nodes; three tolerate the death of one.
-    lease: the lease of locks, such as "2s".  The default is longer than a busy machine stalls; when
-        a node is killed, its locks are free when the lease has expired.
+    lease: the lease of locks, in seconds or as a text such as "2s".  The default is longer than a
+        busy machine stalls; when a node is killed, its locks are free when the lease has expired.
     semaphores: the sizes of semaphores, by name.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | str,
         size: int = 3,
-        lease: str = "5s",
+        lease: float | str = "5s",
         semaphores: Mapping[str, int] | None = None,
     ) -> None:
         if not hasattr(os, "fork"):
             raise RuntimeError("clusters for tests need a system with fork, such as Linux or macOS")
-        self.folder = folder
+        if size < 1:
+            raise ValueError(f"size={size}: a cluster has at least 1 node")
+        lease = _lease_text(lease)
+        self.folder = folder = Path(folder)
         self.url = str(folder / "cluster.toml")
         """The address for `habemus.connect`, and for commands in HABEMUS_CLUSTER."""
         self._ports = [_bound_port() for _ in range(size)]
@@ -136,6 +139,9 @@ class NodeProcesses:
 
     def start(self, *numbers: int) -> None:
         """Start these nodes, or all that do not run, and wait until the cluster grants locks."""
+        for number in numbers:
+            if not 1 <= number <= len(self._ports):
+                raise ValueError(f"there is no node {number}; there are 1 to {len(self._ports)}")
         for number in numbers or range(1, len(self._ports) + 1):
             if number not in self._pids:
                 log = self.folder / f"{number}.log"
@@ -164,6 +170,9 @@ class NodeProcesses:
 
     def kill(self, number: int) -> None:
         """Kill a node, as `kill -9` does; `start` starts it again."""
+        if number not in self._pids:
+            running = ", ".join(map(str, self.up)) or "none"
+            raise ValueError(f"node {number} does not run, so it cannot be killed; up: {running}")
         pid = self._pids.pop(number)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -187,6 +196,15 @@ class NodeProcesses:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _lease_text(lease: float | str) -> str:
+    """Return a lease in the notation of cluster.toml; a number is in seconds."""
+    if isinstance(lease, str):
+        return lease
+    if isinstance(lease, bool) or not 0 < lease < float("inf"):
+        raise ValueError(f'lease={lease!r}: give a number of seconds, such as 2, or a text, "2s"')
+    return f"{round(lease * 1_000_000)}us"
 
 
 def _is_alive(pid: int) -> bool:

@@ -16,8 +16,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from habemus.catalog.entries import Entry, find
-from habemus.catalog.entries import entry_of as entry_of_class
+from habemus.catalog.entries import Entry, entry_by_place, find
 from habemus.core.process import Process
 from habemus.core.properties import Verdict
 from habemus.core.values import Value, from_plain, to_plain
@@ -299,7 +298,7 @@ CHECKS: dict[str, Callable[[Entry], None]] = {
 
 def entry_of(algorithm: str | type[Process]) -> Entry:
     """Return the argument of checks: the entry of a class, a name, or `path/to/mine.py:MyMutex`."""
-    return find(algorithm) if isinstance(algorithm, str) else entry_of_class(algorithm)
+    return find(algorithm) if isinstance(algorithm, str) else entry_by_place(algorithm)
 
 
 def check_mutex(algorithm: type[Mutex]) -> None:

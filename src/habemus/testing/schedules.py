@@ -11,14 +11,17 @@ assert "ME1" not in played.violated
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from habemus.catalog.entries import entry_of, find
-from habemus.core.process import Process
+from habemus.catalog.entries import entry_by_place, find, nearest
+from habemus.core.process import Process, ProcessId
+from habemus.core.system import System
 from habemus.runs.check import Check
+from habemus.runs.options import initial_texts, option_texts
 from habemus.schedules.play import Played, played
-from habemus.schedules.schedule import schedule
+from habemus.schedules.schedule import BadSchedule, Step, schedule
 
 
 def play(
@@ -26,14 +29,14 @@ def play(
     n: int,
     steps: str | Iterable[str],
     *,
-    options: tuple[str, ...] = (),
-    initial: tuple[str, ...] = (),
+    options: Mapping[str, Any] | tuple[str, ...] = (),
+    initial: Mapping[ProcessId, Mapping[str, Any]] | tuple[str, ...] = (),
     over: str = "",
     abstract: str = "",
     refines: str = "",
     entries: int | None = 1,
     network: str = "",
-    faults: tuple[tuple[str, int], ...] = (),
+    faults: Mapping[str, int] | tuple[tuple[str, int], ...] = (),
     merging: bool = False,
     order: bool = False,
     outside: bool = False,
@@ -51,29 +54,52 @@ def play(
     algorithm: a name of the catalog, a class, or a class of a file (`path/to/mine.py:MyMutex`).
     n: the number of participants.
     steps: the steps, one on each line.
-    options: options of the algorithm, such as ("lease=2s",).
-    initial: initial values of variables, such as ("1.holder=2",).
+    options: options of the algorithm, such as ("lease=2s",), or by name as in `habemus.check`.
+    initial: initial values of variables, such as ("1.holder=2",), or as in `habemus.check`.
     loop: the steps after this many are one round of a loop.
+
+    A step that the algorithm, as it is now, cannot make ends the play: `Played.diverged` has the
+    reason.  `ValueError`: a step of a process or a request that does not exist.
 
     The other arguments bound the search from which the schedule comes; see `habemus.check`.
     """
-    entry = entry_of(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
+    entry = entry_by_place(algorithm) if isinstance(algorithm, type) else find(os.fspath(algorithm))
     check = Check(
         entry.name,
         n,
-        options=options,
-        initial=initial,
+        options=option_texts(options) if isinstance(options, Mapping) else options,
+        initial=initial_texts(initial) if isinstance(initial, Mapping) else initial,
         over=over,
         abstract=abstract,
         refines=refines,
         entries=entries,
         network=network,
-        faults=faults,
+        faults=tuple(faults.items()) if isinstance(faults, Mapping) else faults,
         merging=merging,
         order=order,
         outside=outside,
     )
-    return played(check, schedule(steps), loop=loop, entry=entry)
+    parsed = schedule(steps)
+    _refuse_unknown_names(parsed, check.system(entry))
+    return played(check, parsed, loop=loop, entry=entry)
+
+
+def _refuse_unknown_names(steps: Iterable[Step], system: System) -> None:
+    """Refuse a step of a process, or a request, that no run of the algorithm has."""
+    requests = {
+        name for plan in system.plans.values() for name in type(plan).__behaviour__.requests
+    }
+    for step in steps:
+        for process in (step.process, step.peer):
+            if process != -1 and process not in system.plans:
+                known = ", ".join(map(str, system.plans))
+                raise BadSchedule(f"{step}: there is no process {process}; there are {known}")
+        name = step.what.partition("(")[0]
+        if step.kind == "request" and name not in requests:
+            near = nearest(name, sorted(requests))
+            known = ", ".join(sorted(requests))
+            hint = f"did you mean {near[0]}?" if near else f"there are {known}"
+            raise BadSchedule(f"{step}: there is no request {name}; {hint}")
 
 
 __all__ = ["Played", "play"]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from habemus.core.process import ProcessId
-from habemus.traces.diagram.scale import WIDE
+from habemus.traces.diagram.scale import WIDE, Scale
 from habemus.traces.diagram.window import leave_out
 from habemus.traces.flights import Flight
 from habemus.traces.folding import folded
@@ -56,8 +56,9 @@ def _candidates(whole: View, folds: bool) -> Iterator[View]:
     """Yield views of which ever more is folded, and at last some that leave events out."""
     for view in folded(whole) if folds else [whole]:
         yield view
+    scale = Scale(view.trace.events, view.all_flights, view.shown, WIDE)
     for height in (20_000.0, 10_000.0, 5_000.0, 2_000.0, 500.0):
-        yield leave_out(view, WIDE, height)
+        yield leave_out(view, scale, height)
 
 
 def markdown(

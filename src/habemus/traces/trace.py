@@ -20,7 +20,7 @@ class TooLargeToDraw(ValueError):
     """More events than a picture can show."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """One run.
 
@@ -58,13 +58,17 @@ class Trace:
             if wrong:
                 raise ValueError(f"event {position}: {wrong}")
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.processes)} processes, {len(self.events):,} events"
+        return f"<Trace {self.title!r}: {counts}>" if self.title else f"<Trace: {counts}>"
+
     def label(self, process: ProcessId) -> str:
         """Return the name of a process for tables and pictures."""
         return self.labels.get(process, str(process))
 
     def save(self, path: Path | str) -> None:
-        """Save the trace in the format of the suffix: .svg, .png, .md, .mmd (Mermaid), .json,
-        .shiviz.
+        """Save the trace in the format of the suffix: .svg, .png, .md, .mmd (Mermaid), .json or
+        .jsonl (to load it again), .shiviz, .perfetto or .perfetto.json.
         """
         from habemus.traces.export import save  # slow to import, and rarely needed
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from habemus.argument_names import argument
 from habemus.core.events import KINDS, Event
 from habemus.core.process import ProcessId
 from habemus.traces.flights import Flight, flights
@@ -215,6 +216,7 @@ class _Choice:
 def _unknown(option: str, word: str, known: Sequence[str]) -> UnknownWord:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return UnknownWord(
-        f"--{option} {word}: no event of this run has this name, kind, component or process; "
+        f"{argument(option)} {word}: no event of this run has this name, kind, component or"
+        " process; "
         + (f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}")
     )

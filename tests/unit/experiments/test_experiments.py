@@ -62,6 +62,37 @@ def test_the_same_arguments_give_the_run_of_the_command() -> None:
     assert again.digest == result.digest
 
 
+def test_a_run_that_lacks_a_fault_is_undecided() -> None:
+    result = habemus.simulate("ricart-agrawala", n=3, faults=["crash 2@Granted#9"])
+    missed = "crash 2@Granted#9 did not strike: Granted happened 1 time at process 2"
+    assert result.missed_faults == [missed]
+    assert result.verdict is habemus.Verdict.UNDECIDED
+    assert "undecided" in repr(result)
+    assert habemus.simulate("ricart-agrawala", n=3).missed_faults == []
+
+
+def test_the_reasons_are_those_of_properties_that_count() -> None:
+    run = habemus.simulate("ra-majority-naive", n=4, workload="burst", delay="exp:1ms", requests=3)
+    assert run.properties["ME3"] is habemus.Verdict.VIOLATED, "which it does not claim"
+    assert run.violated == ["ME1"]
+    assert run.why == run.plain["why"] == f"ME1: {run.reasons['ME1']}"
+    found = habemus.check("maekawa", n=3, order=True, every=True)
+    assert found.properties["ME3"] is habemus.Verdict.VIOLATED, "which it does not claim"
+    assert found.why == f"ME2-deadlock: {found.reasons['ME2-deadlock']}"
+
+
+def test_a_run_without_requests_has_no_order_to_keep() -> None:
+    reasons = habemus.simulate("ricart-agrawala", requests=0).reasons
+    assert reasons["ME3"] == "fewer than two entries, so there was no order to keep"
+
+
+def test_a_bound_of_timeouts_is_none_without_timers() -> None:
+    result = habemus.check("ricart-agrawala", n=2, timeouts=1)
+    assert result.verdict is habemus.Verdict.HOLDS, result.why
+    timed = habemus.check("central-timeout", n=2, timeouts=0, every=True)
+    assert "timers run out only so many times" in timed.reasons["ME2-starvation"]
+
+
 def test_options_initial_values_and_labels_reach_the_run() -> None:
     result = habemus.simulate(
         "ricart-agrawala",
@@ -146,3 +177,115 @@ def test_bad_arguments_are_refused_with_a_reason(arguments: dict[str, object], r
 def test_a_class_is_compared_as_well_as_a_name() -> None:
     result = habemus.compare("central", Polite, n=2, requests=1)
     assert [row["algorithm"] for row in result.rows] == ["central", f"{__file__}:Polite"]
+
+
+SCRIPT = '''
+import habemus
+from habemus.algorithm import Mutex
+
+class Alone(Mutex):
+    """Mutual exclusion for one.
+
+    Source   this test.
+    Assumes  reliable links, in any order; no process crashes.
+    Cost     nothing.
+    Ensures  ME1.
+    """
+
+    def acquire(self) -> None:
+        self.granted()
+
+    def release(self) -> None:
+        pass
+
+print("begun")
+result = habemus.compare(ALGORITHM, "central", n="1..2", points=2, requests=1, jobs=2)
+print(*(row["algorithm"].rpartition(":")[2] for row in result.rows))
+'''
+
+
+def executed(*command: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], input=text, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_script_that_compares_its_own_class_is_executed_once(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT.replace("ALGORITHM", "Alone"), encoding="utf-8")
+    done = executed(str(script))
+    assert done.stdout.splitlines() == ["begun", "Alone central Alone central"], done.stderr
+
+
+def test_a_class_without_a_file_is_compared() -> None:
+    done = executed("-", text=SCRIPT.replace("ALGORITHM", "Alone"))
+    assert done.stdout.splitlines() == [
+        "begun",
+        "Alone (not in a file) central Alone (not in a file) central",
+    ], done.stderr
+
+
+def test_a_script_that_names_its_own_class_by_its_file_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT.replace("ALGORITHM", "f'{__file__}:Alone'"), encoding="utf-8")
+    done = executed(str(script))
+    assert done.stdout.splitlines() == ["begun", "begun"]
+    last = done.stderr.splitlines()[-1]
+    assert "asks for its own class while it is imported; give the class itself" in last
+
+
+def test_a_class_of_a_module_is_compared_by_workers() -> None:
+    by_workers = habemus.compare(Polite, "central", n="1..2", points=2, requests=1, jobs=2)
+    alone = habemus.compare(Polite, "central", n="1..2", points=2, requests=1)
+    assert by_workers.rows == alone.rows
+
+
+def test_a_class_of_a_function_is_compared() -> None:
+    class Local(Polite):
+        pass
+
+    rows = habemus.compare(Local, "central", n="1..2", points=2, requests=1, jobs=2).rows
+    assert [row["algorithm"] for row in rows] == ["Local (not in a file)", "central"] * 2
+
+
+def nameless(name: str) -> type[Polite]:
+    """Return a class that is not at the top level of a file."""
+    return type(name, (Polite,), {"__module__": __name__, "__doc__": Polite.__doc__})
+
+
+def test_two_classes_of_one_name_are_not_compared() -> None:
+    with pytest.raises(ValueError, match=r"two classes are named Mine .*; give one of them"):
+        habemus.compare(nameless("Mine"), nameless("Mine"))
+
+
+def test_a_class_without_a_file_has_no_command_and_no_replay(tmp_path: Path) -> None:
+    result = habemus.simulate(nameless("Mine"), n=2)
+    assert result.command == (
+        "# Mine is not in a file; save it as mine.py: habemus run mine.py:Mine -n 2"
+    )
+    assert habemus.check(nameless("Polite"), n=2).command.startswith("# Polite is not in a file;")
+    result.save(tmp_path / "run.json")
+    done = executed("-m", "habemus", "replay", str(tmp_path / "run.json"))
+    assert done.returncode == 2
+    assert "Mine was not at the top level of a file" in done.stderr
+    assert "name it as path/to/mine.py:Mine" in done.stderr
+
+
+def test_a_class_of_stdin_has_no_file() -> None:
+    text = SCRIPT.partition("print")[0] + "print(habemus.simulate(Alone).command)"
+    assert executed("-", text=text).stdout.startswith("# Alone is not in a file;")
+
+
+def test_a_result_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[habemus.Trace] = []
+    draw = habemus.Trace._repr_svg_
+
+    def counted(trace: habemus.Trace) -> str:
+        drawn.append(trace)
+        return draw(trace)
+
+    monkeypatch.setattr(habemus.Trace, "_repr_svg_", counted)
+    result = habemus.simulate("central", n=2)
+    assert (result._repr_svg_() or "") in result._repr_html_()
+    result._repr_svg_()
+    assert len(drawn) == 1

@@ -480,9 +480,9 @@ def test_what_is_wrong_far_away_is_said_to_be_wrong() -> None:
     report = perform(Check("quorum", 3, search="symbolic", limit=60_000))
     assert report.verdict is Verdict.VIOLATED and report.violated == ["ME2-deadlock"]
     [finding] = [each for each in report.findings if each.name == "ME2-deadlock"]
-    assert (
-        finding.why
-        == "in some state, to which the way was not found: the limit of 60,000 states was reached"
+    assert finding.why == (
+        "violated in some state, but no path to it was found: the limit of 60,000 states was"
+        " reached"
     )
     assert report.trace is None and report.plain()["trace"] == []
 
@@ -584,3 +584,16 @@ print(*(name for name in sys.modules if name.startswith(slow)))
     ).stdout.splitlines()
     assert any("holds" in line for line in told)
     assert told[-1] == ""
+
+
+def test_reasons_name_their_subject() -> None:
+    nothing = perform(Check("central", 2, entries=0))
+    assert {finding.why for finding in nothing.findings} == {
+        "no run has an event that this property is about, so nothing was shown"
+    }
+    peterson = perform(Check("peterson", 3, faults=(("copy", 1),), every=True))
+    [end] = [finding.why for finding in peterson.findings if finding.name == "E3"]
+    assert end == (
+        "no dead end in 878 states, but runs may go on for ever, and this property is about the end"
+        " of a run"
+    )

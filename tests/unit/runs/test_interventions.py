@@ -221,6 +221,20 @@ def test_bad_interventions_are_refused(text: str) -> None:
         execute(Setup("central", 3, then=(text,)))
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("6: 2 explodes", "after a process, write acquire, release, write, crashes, recovers"),
+        ("6: 2 crashs", "did you mean 2 crashes?"),
+        ("6: 2 aquire", "did you mean 2 acquire?"),
+    ],
+)
+def test_an_unknown_verb_is_refused_with_those_that_exist(text: str, hint: str) -> None:
+    with pytest.raises(BadNotation, match="is not an intervention; ") as refused:
+        execute(Setup("central", 3, then=(text,)))
+    assert hint in str(refused.value)
+
+
 def test_unknown_processes_are_refused() -> None:
     with pytest.raises(MistakeInPlan, match="there is no process 9"):
         execute(Setup("central", 3, then=("5: 9 crashes",)))

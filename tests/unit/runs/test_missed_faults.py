@@ -1,8 +1,12 @@
 """Faults that do not strike are reported, and unknown names are refused."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from habemus.core.process import MistakeInPlan
+from habemus.core.properties import Verdict
 from habemus.runs.names import numbered
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
@@ -26,6 +30,28 @@ def missed(*faults: tuple[str, str]) -> list[str]:
 def test_a_fault_that_does_not_strike(fault: tuple[str, str], reason: str) -> None:
     kind, text = fault
     assert missed(fault) == [f"{kind} {text} did not strike: {reason}"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"faults": (("crash", "2@Granted#9"),)}, {"then": ("60: 2 crashes",)}],
+    ids=["fault", "intervention"],
+)
+def test_a_run_that_lacks_a_fault_is_undecided(given: Mapping[str, Any]) -> None:
+    report = execute(Setup("ricart-agrawala", 3, **given), keep=False)
+    assert {finding.verdict for finding in report.counted} == {Verdict.HOLDS}
+    assert report.verdict is Verdict.UNDECIDED
+    assert report.plain()["verdict"] == "undecided"
+    assert report.why == report.missed_faults[0]
+    assert not report.violated
+
+
+def test_a_violation_counts_although_a_fault_did_not_strike() -> None:
+    faults = (("crash", "2@Granted#1"), ("crash", "1@Granted#9"))
+    report = execute(Setup("central", 3, seed=4, faults=faults), keep=False)
+    assert report.missed_faults
+    assert report.verdict is Verdict.VIOLATED
+    assert "did not strike" not in report.why
 
 
 def test_faults_that_strike() -> None:

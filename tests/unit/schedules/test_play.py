@@ -266,7 +266,6 @@ def test_standing_still_is_judged_only_at_the_end_of_the_whole_schedule() -> Non
             "no such message is under way to it, only Request from 1",
         ),
         ("1 timer Retry", "no timer is set"),
-        ("9 acquire", "there is no process 9"),
         ("1 recovers", "1 is up"),
         ("1 crashes\n1 acquire", "1 is down"),
         ("1 acquire, choosing 4", "1 does not choose any more"),
@@ -346,6 +345,33 @@ def test_a_mistake_in_a_handler_is_told_with_its_line() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ("9 acquire", "9 acquire: there is no process 9; there are 0, 1, 2, 3"),
+        ("1 receives Grant from 9", "there is no process 9; there are 0, 1, 2, 3"),
+        ("1 acquir", "1 acquir: there is no request acquir; did you mean acquire?"),
+        ("1 explodes", "there is no request explodes; there are acquire, release, write"),
+    ],
+)
+def test_a_step_that_no_run_has_is_refused(steps: str, why: str) -> None:
+    with pytest.raises(BadSchedule) as refused:
+        play("central", 3, steps)
+    assert why in str(refused.value)
+
+
+def test_arguments_may_have_the_form_that_a_check_takes() -> None:
+    faults = {"crash": 1}
+    assert play("central", 3, "1 crashes", faults=faults) == play(
+        "central", 3, "1 crashes", faults=(("crash", 1),)
+    )
+    by_mapping = play("ricart-agrawala", 2, "1 acquire", initial={1: {"clock": 5}})
+    by_text = play("ricart-agrawala", 2, "1 acquire", initial=("1.clock=5",))
+    assert by_mapping == by_text
+    options = {"timeout": "5ms"}
+    assert play("central-timeout", 2, "1 acquire", options=options).steps == 1
+
+
 def test_a_detector_has_no_schedule() -> None:
     with pytest.raises(BadSetup, match="about time"):
         play("heartbeat", 2, "1 crashes")
@@ -365,6 +391,8 @@ def test_a_loop_still_loops_and_a_repaired_algorithm_does_not() -> None:
     steps, result = played_again(report, "ME2-starvation")
     assert result.events == report.traces["ME2-starvation"].events
     assert result.violated["ME2-starvation"].startswith("still loops: everything is as it was")
+    assert result.violated["ME2-starvation"].endswith(" never gets what it waits for")
+    assert report.findings[-1].why.endswith(" never gets what it waits for")
     told = report.stories["ME2-starvation"]
     assert told.loop is not None
     loop = told.loop // STEP_US - 1

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -16,11 +16,13 @@ import pytest
 from habemus.argument_names import FLAGS
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
+from habemus.runs.setup import Setup
+from habemus.runs.simulate import execute
 from habemus.traces import Trace
-from habemus.traces.diagram import ink, svg
+from habemus.traces.diagram import drawing, ink, svg
 from habemus.traces.diagram.lettering import clipped, variants, width, wrapped
 from habemus.traces.flights import flights
-from habemus.traces.view import Selection
+from habemus.traces.view import Selection, View
 from habemus.traces.words import ENGLISH
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -455,3 +457,19 @@ def test_messages_are_shortened_from_the_inside() -> None:
         "Data(1, A, [C])",
         "Data",
     ]
+
+
+def test_views_that_are_too_tall_are_not_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels and columns of a long run would be measured for nothing, again for each folding."""
+    trace = execute(Setup("ricart-agrawala", 8, requests=8)).trace
+    assert trace is not None
+    laid_out = []
+    lay_out = drawing._sheet
+
+    def counted(view: View, *rest: Any) -> Any:
+        laid_out.append(bool(view.left_out))
+        return lay_out(view, *rest)
+
+    monkeypatch.setattr(drawing, "_sheet", counted)
+    assert svg(trace)
+    assert laid_out and all(laid_out), "only views that leave events out"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+import habemus
 from habemus.traces import Trace
 from habemus.traces.diagram import svg
 from habemus.traces.export import ENDINGS, check_ending, save
@@ -59,3 +61,9 @@ def test_an_unknown_ending_is_refused_and_nothing_is_written(
 def test_every_ending_is_accepted() -> None:
     for ending in ENDINGS:
         check_ending(f"run{ending}")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_endings_are_documented(ending: str) -> None:
+    for method in (Trace.save, habemus.RunResult.save):
+        assert ending in re.findall(r"[.][.\w]*\w", method.__doc__ or "")

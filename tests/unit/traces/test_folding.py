@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from habemus.argument_names import FLAGS
 from habemus.core.events import Event
 from habemus.traces import Trace
 from habemus.traces.folding import folded
@@ -136,5 +137,7 @@ def test_hide_and_only_take_names_kinds_components_and_processes() -> None:
     assert kinds(only=("Beat",)) == kinds(hide=("Heartbeat",))
     assert kinds(hide=("two",)) == ["start", "timer", "timer", "crash"]
     assert select(trace, Selection(only=("1",))).processes == (1,)
-    with pytest.raises(UnknownWord, match=r"--hide Hartbeat: .* did you mean Heartbeat"):
+    with pytest.raises(UnknownWord, match=r"^hide Hartbeat: .* did you mean Heartbeat"):
+        select(trace, Selection(hide=("Hartbeat",)))
+    with FLAGS, pytest.raises(UnknownWord, match=r"^--hide Hartbeat: "):
         select(trace, Selection(hide=("Hartbeat",)))

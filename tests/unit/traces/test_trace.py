@@ -104,3 +104,10 @@ def test_a_process_without_a_label_is_called_by_its_number() -> None:
 def test_only_violated_properties_are_violations(stories: dict[str, Trace]) -> None:
     assert [finding.name for finding in stories["violation"].violations] == ["ME1"]
     assert stories["contention"].violations == ()
+
+
+def test_a_trace_is_shown_in_short() -> None:
+    events = tuple(Event(time, 1, "start") for time in range(1_200))
+    assert repr(Trace({}, (1, 2), {}, events)) == "<Trace: 2 processes, 1,200 events>"
+    named = Trace({}, (1, 2), {}, (), title="central, 2 participants")
+    assert repr(named) == "<Trace 'central, 2 participants': 2 processes, 0 events>"

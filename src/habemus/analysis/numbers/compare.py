@@ -14,6 +14,7 @@ much is asked for as one section can serve; at 10 there is always a queue.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,11 +26,11 @@ from habemus.analysis.numbers.ranges import BadRange, Loads, SizeRange
 from habemus.analysis.sweeps.workers import results
 from habemus.argument_names import argument
 from habemus.catalog.election import ELECTION
-from habemus.catalog.entries import Entry, entries, find
+from habemus.catalog.entries import USER_MODULES, Entry, entries, entry_of, find
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import exact
 from habemus.core.events import Event
-from habemus.core.process import ProcessId
+from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
 from habemus.problems import election, mutex
 from habemus.runs import notation
@@ -126,10 +127,16 @@ class Comparison:
     """Runs of each row: with other seeds and, where ids are arranged at random on a ring or a
     graph, with other arrangements.  The row is their mean, of the formula too.
     """
+    classes: tuple[Entry, ...] = ()
+    """The algorithms that were given as classes; the others are found by their names."""
+
+    def entry(self, name: str) -> Entry:
+        """Return one of the algorithms.  The file of a class is not imported again."""
+        return next((each for each in self.classes if each.name == name), None) or find(name)
 
     @property
     def is_election(self) -> bool:
-        return find(self.algorithms[0]).problem is ELECTION
+        return self.entry(self.algorithms[0]).problem is ELECTION
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -144,14 +151,14 @@ class Comparison:
 
     def check(self) -> None:
         """Raise an exception if the comparison is impossible, before any run is made."""
-        problems = {find(name).problem.name: find(name).problem for name in self.algorithms}
+        problems = {self.entry(name).problem.name for name in self.algorithms}
         if "detector" in problems:
             raise BadSetup(
                 "failure detectors cannot be compared yet, only mutual exclusion and elections"
             )
         if len(problems) > 1:
             named = " and ".join(
-                f"{find(name).problem.title} ({name})" for name in self._one_of_each()
+                f"{self.entry(name).problem.title} ({name})" for name in self._one_of_each()
             )
             raise BadSetup(f"only algorithms of one problem can be compared, not {named}")
         if self.is_election and self.loads is not None:
@@ -176,6 +183,10 @@ class Comparison:
                 f"a comparison has at least one point and one run, not {self.points} points and"
                 f" {self.repeats} runs at each"
             )
+        if self.axis is not None and self.points < 2:
+            raise BadSetup(
+                f"a range has at least two points, its ends; give {argument('points')} 2 or more"
+            )
         hold = notation.span(self.hold)
         if hold == 0 or not isinstance(hold, int):
             raise BadSetup(
@@ -186,16 +197,16 @@ class Comparison:
         notation.time(self.processing)
         for name in self.algorithms:
             for size in {self.sizes.low, self.sizes.high}:
-                system_of(Setup(name, size, options=self._options(name)), find(name))
-        check_options(map(find, self.algorithms), self.options)
+                system_of(Setup(name, size, options=self._options(name)), self.entry(name))
+        check_options(map(self.entry, self.algorithms), self.options)
 
     def _options(self, name: str) -> tuple[str, ...]:
-        return options_for(find(name), self.options)
+        return options_for(self.entry(name), self.options)
 
     def _one_of_each(self) -> list[str]:
-        return list({find(name).problem.name: name for name in reversed(self.algorithms)}.values())[
-            ::-1
-        ]
+        last_first = reversed(self.algorithms)
+        found = {self.entry(name).problem.name: name for name in last_first}
+        return list(found.values())[::-1]
 
     def tasks(self) -> list[ComparisonTask]:
         sizes = self.sizes.spread(self.points)
@@ -203,12 +214,17 @@ class Comparison:
             [None] if self.is_election else [*(self.loads or DEFAULT_LOAD).spread(self.points)]
         )
         return [
-            ComparisonTask(arranged(self._setup(name, size, load), repeat), load)
+            self._task(self._setup(name, size, load), repeat, load)
             for size in sizes
             for load in loads
             for name in self.algorithms
             for repeat in range(self.repeats)
         ]
+
+    def _task(self, setup: Setup, repeat: int, load: Decimal | None) -> ComparisonTask:
+        entry = self.entry(setup.algorithm)
+        algorithm = entry.algorithm if entry in self.classes else None
+        return ComparisonTask(arranged(setup, repeat, entry), load, algorithm)
 
     def _setup(self, name: str, size: int, load: Decimal | None) -> Setup:
         if load is None:
@@ -231,8 +247,11 @@ class Comparison:
     ) -> list[ComparisonRow]:
         """Return one row for each algorithm at each point, by size and load and then in the order
         of the algorithms: the mean of its runs.
+
+        If a class cannot be sent to another process, all runs are made in this one.
         """
         tasks = self.tasks()
+        jobs = jobs if all(_can_be_sent(each.algorithm) for each in self.classes) else 1
         rows: dict[ComparisonTask, ComparisonRow] = {}
         for task, row in results(row_of, tasks, jobs):
             rows[task] = row
@@ -263,9 +282,20 @@ def think(hold_us: int, size: int, load: Decimal) -> str:
     return f"0..{longest}"
 
 
-def arranged(setup: Setup, repeat: int) -> Setup:
+def _can_be_sent(algorithm: type[Process]) -> bool:
+    """Return whether another process can import the class.  It would execute a script again."""
+    if algorithm.__module__.startswith(("__main__", "__mp_main__", USER_MODULES)):
+        return False
+    try:
+        pickle.dumps(algorithm)
+    except (pickle.PicklingError, AttributeError):  # a class of a function
+        return False
+    return True
+
+
+def arranged(setup: Setup, repeat: int, entry: Entry) -> Setup:
     """Return the setup of one repeat: another seed and, where there is one, another arrangement."""
-    arranges = repeat > 0 and "arrangement" in find(setup.algorithm).options
+    arranges = repeat > 0 and "arrangement" in entry.options
     options = (*setup.options, f"arrangement={repeat}") if arranges else setup.options
     return replace(setup, seed=setup.seed + repeat, options=options)
 
@@ -299,12 +329,18 @@ def _mean(rows: Sequence[ComparisonRow]) -> ComparisonRow:
 class ComparisonTask(NamedTuple):
     setup: Setup
     load: Decimal | None
+    algorithm: type[Process] | None = None  # None: it is found by its name
+
+    @property
+    def entry(self) -> Entry:
+        if self.algorithm is None:
+            return find(self.setup.algorithm)
+        return replace(entry_of(self.algorithm), name=self.setup.algorithm)
 
 
 def row_of(task: ComparisonTask) -> ComparisonRow:
     """Run one row."""
-    setup, load = task
-    entry = find(setup.algorithm)
+    setup, load, entry = task.setup, task.load, task.entry
     observed = (
         replace(entry, problem=replace(MUTEX, judge=CrowdJudge))
         if entry.problem is MUTEX
@@ -440,7 +476,9 @@ def crossings(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Cro
         Crossing(
             name,
             everybody,
-            _crossing_by_formula(name, everybody, comparison.sizes),
+            _crossing_by_formula(
+                comparison.entry(name), comparison.entry(everybody), comparison.sizes
+            ),
             _crossing_measured(name, everybody, rows),
         )
         for name in voting
@@ -453,10 +491,10 @@ change any more.
 """
 
 
-def _crossing_by_formula(name: str, other: str, sizes: SizeRange) -> int | None:
+def _crossing_by_formula(entry: Entry, other: Entry, sizes: SizeRange) -> int | None:
     high = min(sizes.high, LONGEST_FORMULA)
     costs = [
-        (size, formula_of(find(name), size), formula_of(find(other), size))
+        (size, formula_of(entry, size), formula_of(other, size))
         for size in range(sizes.low, high + 1)
     ]
     return _last_change(costs)

@@ -27,7 +27,6 @@ from habemus.analysis.numbers.compare import (
 from habemus.analysis.numbers.compare import MUTEX_QUANTITIES as ALL_MUTEX_QUANTITIES
 from habemus.analysis.numbers.ranges import BadRange
 from habemus.argument_names import argument
-from habemus.catalog.entries import find
 from habemus.catalog.problems import exact
 from habemus.runs import notation
 from habemus.runs.setup import Setup
@@ -80,7 +79,7 @@ class Growth(Comparison):
         if self.is_election or self.loads is not None:
             return super().tasks()
         return [
-            ComparisonTask(arranged(self._setup(name, size, None), repeat), None)
+            self._task(self._setup(name, size, None), repeat, None)
             for size in self.sizes.spread(self.points)
             for name in self.algorithms
             for repeat in range(self.repeats)
@@ -92,7 +91,8 @@ class Growth(Comparison):
         """
         total = 0
         for repeat in range(self.repeats):
-            system = system_of(arranged(Setup(algorithm, size), repeat), find(algorithm))
+            entry = self.entry(algorithm)
+            system = system_of(arranged(Setup(algorithm, size), repeat, entry), entry)
             total += sum(map(len, system.topology.neighbours.values())) // 2
         return exact(total, self.repeats)
 

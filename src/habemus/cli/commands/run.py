@@ -13,7 +13,6 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import (
     EXIT_OF,
-    Exit,
     json_option,
     option_option,
     over_option,
@@ -26,7 +25,6 @@ from habemus.cli.output import (
     verdict_text,
 )
 from habemus.core import words
-from habemus.core.properties import Verdict
 from habemus.runs.notation import FAULTS
 from habemus.runs.setup import EVENT_LIMIT, ORDERS, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
@@ -205,21 +203,10 @@ def run(
         )
     save_diagrams(report, diagrams, stages, showing)
     if as_json:
-        say_json(report.plain() | {"verdict": verdict_of(report).value})
+        say_json(report.plain())
     else:
         say_report(report, table, showing)
-    return exit_of(report)
-
-
-def verdict_of(report: Report) -> Verdict:
-    """Return the verdict: a run that lacks one of its faults has shown nothing of that fault."""
-    if report.verdict is Verdict.HOLDS and report.missed_faults:
-        return Verdict.UNDECIDED
-    return report.verdict
-
-
-def exit_of(report: Report) -> Exit:
-    return EXIT_OF[verdict_of(report)]
+    return EXIT_OF[report.verdict]
 
 
 def setup_of(given: Mapping[str, Any]) -> Setup:
@@ -278,7 +265,7 @@ def say_report(report: Report, table: bool | None, showing: Showing) -> None:
         _say_table(report.trace, table, arguments)
     click.echo(
         f"{report.setup.algorithm}, {words.counted(report.setup.n, 'participant')}:"
-        f" {verdict_text(verdict_of(report))}"
+        f" {verdict_text(report.verdict)}"
     )
     for missed in report.missed_faults:
         click.echo(click.style(f"  WARNING: {missed}", fg="yellow", bold=True))

@@ -45,6 +45,37 @@ When: TypeAlias = int | Nth
 """A time in microseconds, or an event."""
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_process(fault: object, process: object) -> None:
+    if not _is_number(process):
+        raise TypeError(f"{fault}: {process!r} is not the number of a process, such as 2")
+
+
+def _check_when(fault: object, when: object) -> None:
+    if not (_is_number(when) or isinstance(when, Nth)):
+        raise TypeError(
+            f"{fault}: {when!r} is not a time; give a number of microseconds, such as 5_000, or an"
+            " event, such as Nth('Granted', 1)"
+        )
+
+
+def _check_links(fault: object, links: object) -> None:
+    is_fit = isinstance(links, tuple) and all(
+        isinstance(link, tuple) and len(link) == 2 and all(map(_is_number, link)) for link in links
+    )
+    if not is_fit:
+        every = ", or () for all links" if isinstance(fault, Heal) else ""
+        raise TypeError(
+            f"{fault}: {links!r} are not links; give for example both_ways(1, 2), one_way(1, 2) or"
+            f" between([1, 2], [3]){every}"
+        )
+    if not links and not isinstance(fault, Heal):
+        raise ValueError(f"{fault}: it names no link; give for example both_ways(1, 2)")
+
+
 @dataclass(frozen=True)
 class Crash:
     """Stop a process.  Only its durable variables survive until it recovers.
@@ -55,6 +86,10 @@ class Crash:
 
     process: ProcessId
     when: When
+
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -69,6 +104,10 @@ class Recover:
     process: ProcessId
     when: When
     amnesia: bool = False
+
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -85,6 +124,13 @@ class Replace:
     process: ProcessId
     when: int
 
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        if not _is_number(self.when):
+            raise TypeError(
+                f"{self}: {self.when!r} is not a time; give a number of microseconds, such as 5_000"
+            )
+
 
 @dataclass(frozen=True)
 class Pause:
@@ -99,6 +145,15 @@ class Pause:
     when: When
     duration: int
 
+    def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        _check_when(self, self.when)
+        if not _is_number(self.duration) or self.duration < 0:
+            raise ValueError(
+                f"{self}: a pause lasts a number of microseconds, such as 20_000, not"
+                f" {self.duration!r}"
+            )
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -111,6 +166,10 @@ class Cut:
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
 
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
+
 
 @dataclass(frozen=True)
 class Heal:
@@ -122,6 +181,10 @@ class Heal:
 
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
+
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
 
 
 @dataclass(frozen=True)
@@ -136,6 +199,15 @@ class Slow:
     links: tuple[tuple[ProcessId, ProcessId], ...]
     when: When
     delay: Delay
+
+    def __post_init__(self) -> None:
+        _check_links(self, self.links)
+        _check_when(self, self.when)
+        if not hasattr(self.delay, "sampler"):
+            raise ValueError(
+                f"{self.delay!r} is not a delay; give Uniform(9_000, 9_000), Exponential(9_000) or"
+                " HeavyTail(9_000) of habemus.faults"
+            )
 
 
 @dataclass(frozen=True)
@@ -152,6 +224,11 @@ class Skew:
     millionths: int
 
     def __post_init__(self) -> None:
+        _check_process(self, self.process)
+        if not _is_number(self.millionths):
+            raise TypeError(
+                f"{self}: {self.millionths!r} is not a whole number of millionths, such as 50_000"
+            )
         if not -900_000 <= self.millionths <= 9_000_000:
             raise ValueError(
                 f"a clock is off by -900000 to 9000000 millionths, not by {self.millionths}"
@@ -177,6 +254,11 @@ def between(*groups: Iterable[ProcessId]) -> tuple[tuple[ProcessId, ProcessId], 
 
     groups: the processes of each side, such as [1, 2], [3].
     """
+    given: tuple[object, ...] = groups
+    if not all(isinstance(group, Iterable) and not isinstance(group, str) for group in given):
+        raise TypeError(
+            f"between{groups!r}: give groups of processes, such as between([1], [2, 3])"
+        )
     members = [tuple(group) for group in groups]
     return tuple(
         link

@@ -7,7 +7,8 @@ rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from habemus.traces.diagram import arrows, bars, ink, marks
 from habemus.traces.diagram.columns import Columns
@@ -25,7 +26,7 @@ from habemus.traces.diagram.scale import (
     Scale,
     Spacing,
 )
-from habemus.traces.diagram.sheet import Sheet
+from habemus.traces.diagram.sheet import FOOT, Sheet
 from habemus.traces.diagram.window import leave_out
 from habemus.traces.folding import folded
 from habemus.traces.network import changes, named
@@ -51,13 +52,22 @@ def svg(
 ) -> str:
     """Draw a trace, with as much folded as is needed to fit."""
     picture = ""
+    moments = list(accumulate((event.time for event in trace.events), max))
     for view, spacing in _candidates(select(trace, selection, states), selection.fold):
-        sheet, marked = _sheet(view, words, width, spacing)
-        if view.left_out or sheet.bottom < MOST_HEIGHT:
-            picture, height = _drawn(sheet, marked)
+        if not view.left_out and _least_bottom(view, spacing, moments) >= MOST_HEIGHT:
+            continue
+        scale = Scale(trace.events, view.all_flights, view.shown, spacing, view.left_out)
+        if view.left_out or scale.height + FOOT < MOST_HEIGHT:
+            picture, height = _drawn(*_sheet(view, words, width, scale))
             if height <= MOST_HEIGHT:
                 break
     return picture
+
+
+def _least_bottom(view: View, spacing: Spacing, moments: Sequence[int]) -> float:
+    """Return a bound below the height of a view, which is found much faster than its scale."""
+    shown = {moments[index] for index in view.shown}
+    return (len(shown) - 1) * spacing.least + FOOT
 
 
 def _candidates(whole: View, folds: bool) -> Iterator[tuple[View, Spacing]]:
@@ -69,8 +79,9 @@ def _candidates(whole: View, folds: bool) -> Iterator[tuple[View, Spacing]]:
         yield view, wide
         yield view, narrow
     yield view, NARROW if has_notes else TIGHT
+    scale = Scale(view.trace.events, view.all_flights, view.shown, narrow)
     for height in (1_700.0, 1_500.0, 1_200.0, 800.0):
-        yield leave_out(view, narrow, height), narrow
+        yield leave_out(view, scale, height), narrow
 
 
 def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
@@ -96,11 +107,10 @@ def _drawn(sheet: Sheet, marked: list[marks.Mark]) -> tuple[str, float]:
 
 
 def _sheet(
-    view: View, words: Words, wanted: int | None, spacing: Spacing
+    view: View, words: Words, wanted: int | None, scale: Scale
 ) -> tuple[Sheet, list[marks.Mark]]:
     trace = view.trace
     marked = marks.marks(view, words)
-    scale = Scale(trace.events, view.all_flights, view.shown, spacing, view.left_out)
     sent = [
         event
         for index, event in enumerate(trace.events)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from habemus.traces.diagram.scale import NOTE_HEIGHT, Scale, Spacing
+from habemus.traces.diagram.scale import NOTE_HEIGHT, Scale
 from habemus.traces.view import View
 
 BEGINNING = 0.3
@@ -13,13 +13,12 @@ AFTERWARDS = 0.2
 """Share of the height for what follows the violation."""
 
 
-def leave_out(view: View, spacing: Spacing, height: float) -> View:
+def leave_out(view: View, scale: Scale, height: float) -> View:
     """Return the view of the beginning and of a window around the first violation.
 
-    Without a violation, the window is at the end.
+    Without a violation, the window is at the end.  The scale is that of the whole view.
     """
     events = view.trace.events
-    scale = Scale(events, view.all_flights, view.shown, spacing)
     if scale.height <= height:
         return view
     height -= 2 * NOTE_HEIGHT
