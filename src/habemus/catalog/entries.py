@@ -16,7 +16,7 @@ import traceback
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
@@ -28,6 +28,8 @@ from habemus.core.process import MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
+FIELD = re.compile(rf"({'|'.join(SECTIONS)})(?::|(?=\s))\s*(.*)")
+"""First line of a section of a card: the name, with or without a colon, and a text."""
 BASES = {"Mutex": "mutex", "Election": "election", "Detector": "detector"}
 """Base classes of algorithms, with the modules of the catalog that describe their problems."""
 
@@ -44,24 +46,28 @@ class Box:
     idea: str
     sections: Mapping[str, str]
 
-    @property
+    @cached_property
     def ensures(self) -> tuple[str, ...]:
-        """Properties that the first clause of `Ensures` names; the rest is explanation."""
-        clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(re.findall(r"\b(?:[A-Z]{1,3}\d+|[A-Z]{4,}|completeness|accuracy)\b", clause))
+        """The list before the first semicolon or full stop of `Ensures`; the rest is
+        explanation.  `entry_of` refuses an item that is not the name of a property.
+        """
+        clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0].strip()
+        if re.match(r"nothing\b", clause):
+            return ()
+        return tuple(filter(None, re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", clause)))
 
     @classmethod
     def of(cls, docstring: str) -> Box:
-        paragraphs = inspect.cleandoc(docstring).split("\n\n")
+        paragraphs = re.split(r"\n(?:[ \t]*\n)+", inspect.cleandoc(docstring))
         sections: dict[str, str] = {}
         idea: list[str] = []
         for paragraph in paragraphs[1:]:
-            if not paragraph.startswith(tuple(f"{section} " for section in SECTIONS)):
+            if not FIELD.match(paragraph):
                 idea.append(" ".join(paragraph.split()))
                 continue
             current = ""
             for text in paragraph.splitlines():
-                matched = re.match(rf"({'|'.join(SECTIONS)})\s+(.*)", text)
+                matched = FIELD.match(text)
                 if matched:
                     current = matched[1]
                     sections[current] = matched[2].strip()
@@ -81,6 +87,10 @@ class Entry:
     def unsafe(self) -> str | None:
         """Scenario that breaks an algorithm which is included as a bad example."""
         return self.box.sections.get("Unsafe")
+
+    def claims(self, name: str) -> bool:
+        """Return whether the card claims a property; a claim of ME2 covers both of its parts."""
+        return name in self.box.ensures or name.partition("-")[0] in self.box.ensures
 
     @property
     def assumes(self) -> Assumptions:
@@ -167,6 +177,9 @@ def entries() -> dict[str, Entry]:
 
 def entry_of(cls: type[Process]) -> Entry:
     """Return the entry of a class of the catalog or of a user."""
+    if not hasattr(cls, "__mro__"):
+        kind = type(cls).__name__
+        raise MistakeInPlan(f"{kind}(...) is an instance: give the class, {kind}")
     base = next(
         (
             each
@@ -185,15 +198,27 @@ def entry_of(cls: type[Process]) -> Entry:
     box = Box.of(module.__doc__) if module and module.__doc__ and not own.sections else own
     name = getattr(cls, "name", "") or cls.__name__
     problem = _problem(BASES[base.__name__])
+    _check_claims(name, box, problem)
+    return Entry(name, problem, cls, box)
+
+
+def _check_claims(name: str, box: Box, problem: Problem) -> None:
+    """Refuse a claim that is not the name of a property: it would not be checked."""
     known = {each.name for each in problem.properties}
     known |= {each.partition("-")[0] for each in known}
     for claim in box.ensures:
-        if claim not in known:
+        if claim in known:
+            continue
+        listed = ", ".join(sorted(known))
+        if re.fullmatch(r"\S+", claim):
             raise MistakeInPlan(
                 f"{name}: Ensures names {claim}, and {problem.title} has no such property; it has"
-                f" {', '.join(sorted(known))}"
+                f" {listed}"
             )
-    return Entry(name, problem, cls, box)
+        raise MistakeInPlan(
+            f'{name}: Ensures says "{claim}" among its claims; name only properties before the'
+            f" first semicolon or full stop, separated by commas ({listed}), or write nothing"
+        )
 
 
 def find(name: str) -> Entry:

@@ -81,6 +81,57 @@ def test_a_short_docstring_of_the_class_does_not_hide_the_card_of_the_file(write
     assert find(f"{path}:MyMutex").box.ensures == ("ME1",)
 
 
+@pytest.mark.parametrize(
+    ("ensures", "claims"),
+    [
+        ("Ensures  ME1, ME2.", ("ME1", "ME2")),
+        ("Ensures: ME1, ME2.", ("ME1", "ME2")),
+        ("Ensures:ME1,ME2", ("ME1", "ME2")),
+        ("Ensures ME1 and ME2; no ME3.", ("ME1", "ME2")),
+        ("Ensures  ME1, ME2, and TOKEN; and more.", ("ME1", "ME2", "TOKEN")),
+        ("Ensures  ME2-deadlock.", ("ME2-deadlock",)),
+        ("Ensures  ME1,\n         ME3.", ("ME1", "ME3")),
+        ("Source   ours.\nEnsures: ME1.\nDiffers: ME2.", ("ME1",)),
+        ("Ensures  nothing under contention; ME1 if there is none.", ()),
+    ],
+)
+def test_claims_are_a_plain_list_of_properties(
+    write: Write, ensures: str, claims: tuple[str, ...]
+) -> None:
+    path = write("mine.py", f'"""Mine.\n\n{ensures}\n"""\n' + MUTEX.format(body="pass") + RELEASE)
+    assert find(f"{path}:MyMutex").box.ensures == claims
+
+
+@pytest.mark.parametrize(
+    ("ensures", "why"),
+    [
+        ("ME1 and ME2, but not ME3; x.", 'Ensures says "but not ME3" among its claims; name only'),
+        ("ME1 (if no process crashes).", "Ensures says"),
+        ("mutual exclusion.", 'Ensures says "mutual exclusion"'),
+        ("everything.", "Ensures names everything, and mutual exclusion has no such property"),
+        ("ME1 ME2.", 'Ensures says "ME1 ME2"'),
+        ("me1.", "Ensures names me1, and mutual exclusion has no such property; it has FENCE, ME1"),
+    ],
+)
+def test_a_clause_that_is_no_list_of_properties_is_refused(
+    write: Write, ensures: str, why: str
+) -> None:
+    """The names in it were claimed, also those after a `not`, and other words claimed nothing."""
+    card = f'"""Mine.\n\nEnsures  {ensures}\n"""\n'
+    path = write("mine.py", card + MUTEX.format(body="pass") + RELEASE)
+    with pytest.raises(MistakeInPlan) as caught:
+        find(f"{path}:MyMutex")
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_claim_covers_the_parts_of_a_property() -> None:
+    central, broken = find("central"), find("quorum-any-release")
+    assert central.claims("ME1") and central.claims("ME2")
+    assert central.claims("ME2-deadlock") and central.claims("ME2-starvation")
+    assert not central.claims("ME3") and not broken.claims("ME1")
+
+
 def test_a_file_without_a_docstring_claims_nothing_and_can_be_judged(write: Write) -> None:
     path = write(
         "mine.py",
