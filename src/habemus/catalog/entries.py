@@ -24,7 +24,8 @@ from typing import Any, TypeGuard
 import habemus.algorithms
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
-from habemus.core.process import MistakeInPlan, Process, ProcessType
+from habemus.core.mistakes import check_outside
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
@@ -192,6 +193,7 @@ def entry_of(cls: type[Process]) -> Entry:
         raise MistakeInPlan(
             f"{cls.__name__} solves no problem that is known: derive it from {' or '.join(BASES)}"
         )
+    check_outside(cls)
     module = inspect.getmodule(cls)
     # A class whose own docstring is a box has its own card: several algorithms may share a file.
     own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
@@ -297,7 +299,10 @@ def load(path: Path, cls_name: str) -> Entry:
             f"{path}: {cls_name} does not implement {' and '.join(missing)}; define"
             f" {', '.join(missing)}"
         )
-    return replace(entry_of(cls), name=f"{path}:{cls_name}")
+    try:
+        return replace(entry_of(cls), name=f"{path}:{cls_name}")
+    except MistakeInAlgorithm as mistake:
+        raise CannotLoad(f"{path.name}, {mistake}") from None
 
 
 @cache

@@ -44,7 +44,7 @@ from typing import (
 
 from habemus.core.assumptions import Assumptions
 from habemus.core.mistakes import MistakeInAlgorithm as MistakeInAlgorithm
-from habemus.core.mistakes import check_class
+from habemus.core.mistakes import check_class, check_stored
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
@@ -219,7 +219,10 @@ class ProcessType(ABCMeta):
         for variable, default in defaults.items():
             if variable not in changed:
                 changed[variable] = inherited[variable]._replace(default=default)
-        return _finish(cls, {**inherited, **changed}, changed)
+        variables = {**inherited, **changed}
+        fixed = {each.name for each in variables.values() if each.kind in ("const", "uses")}
+        check_stored(name, namespace, fixed)
+        return _finish(cls, variables, changed)
 
 
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:

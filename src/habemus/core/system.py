@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 from habemus.core.process import MistakeInPlan, Process, ProcessId
 
@@ -151,15 +152,17 @@ def random_connected(
     )
 
 
-TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {
-    "complete": complete,
-    "ring": ring,
-    "line": line,
-    "star": star,
-    "grid": grid,
-    "tree": tree,
-    "random": random_connected,
-}
+TOPOLOGIES: Mapping[str, Callable[[Iterable[ProcessId]], Topology]] = MappingProxyType(
+    {
+        "complete": complete,
+        "ring": ring,
+        "line": line,
+        "star": star,
+        "grid": grid,
+        "tree": tree,
+        "random": random_connected,
+    }
+)
 
 
 @dataclass(frozen=True)

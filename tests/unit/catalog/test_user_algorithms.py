@@ -313,6 +313,41 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(
             "line 3, in MyMutex.acquire: random is not part of the state",
         ),
         (
+            "import os\n" + MUTEX.format(body="os.urandom(1)"),
+            "line 10, in MyMutex.acquire: os is not part of the state.* self.choose",
+        ),
+        (
+            "from os import urandom\n" + MUTEX.format(body="urandom(1)"),
+            "line 10, in MyMutex.acquire: .* is not part of the state",
+        ),
+        (
+            MUTEX.format(body="open('/etc/hostname').read()"),
+            "line 9, in MyMutex.acquire: open is not part of the state",
+        ),
+        (
+            MUTEX.format(body="global seen; seen = 1"),
+            "line 9, in MyMutex.acquire: seen is a variable outside, .* as in seen: int = 0",
+        ),
+        (
+            "seen = 0\ndef count() -> None:\n    global seen\n    seen += 1\n"
+            + MUTEX.format(body="count()"),
+            "line 4, in MyMutex.acquire: seen is a variable outside",
+        ),
+        (
+            "SEEN: dict[int, int] = {}\n" + MUTEX.format(body="SEEN[self.me] = 1"),
+            "line 10, in MyMutex.acquire: SEEN is a dict outside, .*MappingProxyType",
+        ),
+        (
+            "import itertools\nNUMBERS = itertools.count()\n" + MUTEX.format(body="next(NUMBERS)"),
+            "line 11, in MyMutex.acquire: NUMBERS is a count outside",
+        ),
+        (
+            MUTEX.format(body="self.limit += 1")
+            .replace("queue: list[int] = []", "limit: Const[int] = 3")
+            .replace("import Message", "import Const, Message"),
+            "line 9, in MyMutex.acquire: limit is declared as Const or Uses, which no step may set",
+        ),
+        (
             MUTEX.format(body="pass").replace("queue: list[int]", "queue"),
             r"MyMutex.queue = \[\] is shared by all processes .* declare it with its type",
         ),
@@ -335,6 +370,37 @@ def test_a_mistake_in_a_class_is_refused_before_it_runs(write: Write, text: str,
 def test_a_time_that_is_an_attribute_is_no_clock(write: Write) -> None:
     text = MUTEX.format(body="self.time = 1").replace("queue: list[int] = []", "time: int = 0")
     assert find(f"{write('mine.py', 'import time' + chr(10) + text + RELEASE)}:MyMutex").name
+
+
+def test_a_variable_outside_may_stand_below_the_class(write: Write) -> None:
+    text = MUTEX.format(body="SEEN.append(1)") + RELEASE + "SEEN: list[int] = []\n"
+    path = write("mine.py", text)
+    with pytest.raises(CannotLoad, match=r"^mine.py, line 9, in MyMutex.acquire: SEEN is a list"):
+        find(f"{path}:MyMutex")
+
+
+def test_constants_of_the_file_may_be_used(write: Write) -> None:
+    text = "from types import MappingProxyType\nNEXT = MappingProxyType({1: 2})\nFEW = (1, 2)\n"
+    text += MUTEX.format(body="self.queue = [NEXT.get(self.me, FEW[0])]") + RELEASE
+    assert find(f"{write('mine.py', text)}:MyMutex").name
+
+
+@pytest.mark.parametrize(
+    "body", ["setattr(self, 'order', [self.me])", "self.order.append(self.me)", "change(self)"]
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_constant_that_changes_is_refused(write: Write, command: str, body: str) -> None:
+    """It would leak from one branch of a search into the others."""
+    text = MUTEX.format(body=body).replace("queue: list[int]", "order: Const[list[int]]")
+    text = "from habemus.core import Const\n" + text + RELEASE
+    text += "def change(process: MyMutex) -> None:\n    process.order = []\n"
+    path = write("mine.py", text)
+    why = r"mine.py, line 9, in acquire .*: order is declared as Const, and changes from \[\] to \["
+    with pytest.raises(MistakeInAlgorithm, match=why):
+        if command == "run":
+            execute(Setup(f"{path}:MyMutex", 2))
+        else:
+            perform(Check(f"{path}:MyMutex", 2))
 
 
 def test_worker_processes_find_it(write: Write) -> None:
