@@ -24,7 +24,7 @@ from typing import Any, TypeGuard
 import habemus.algorithms
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
-from habemus.core.mistakes import check_outside
+from habemus.core.mistakes import check_outside, wrong_result
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
@@ -118,7 +118,9 @@ class Entry:
                 )
                 raise MistakeInPlan(f"{self.name} has no option {name}; {hint}")
         build = self.algorithm.system  # type: ignore[attr-defined]  # every problem has it
-        system: System = build(size, **options)
+        system = build(size, **options)
+        if not isinstance(system, System):
+            raise wrong_result(build, system, "System(plans, topology, clients)")
         return system
 
     def plain(self) -> dict[str, Any]:

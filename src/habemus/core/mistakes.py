@@ -11,6 +11,7 @@ import types
 from collections.abc import (
     Callable,
     Collection,
+    Iterable,
     Iterator,
     Mapping,
     MutableMapping,
@@ -19,13 +20,16 @@ from collections.abc import (
 )
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from habemus.core.shapes import is_of, shown
 from habemus.core.values import Indication, Message, Timer, Value
 
 if TYPE_CHECKING:
     from habemus.core.process import Process
+
+
+T = TypeVar("T")
 
 
 class MistakeInAlgorithm(Exception):
@@ -317,6 +321,41 @@ def _expect(value: Any, kind: type[Value], effect: str, article: str) -> None:
             f" {kind.__name__}"
         )
     check_fields(value)
+
+
+# Results.
+
+
+def awaited_by(process: Process) -> list[int]:
+    """Return the processes that a process waits for; refuse what is no list of them."""
+    found: Any = process.awaits()
+    if isinstance(found, Iterable) and not isinstance(found, str):
+        listed = list(found)
+        if all(type(each) is int for each in listed):
+            return listed
+        found = listed
+    raise wrong_result(
+        type(process).awaits, found, "the processes that it waits for, as in (self.holder,)"
+    )
+
+
+def formula_of(plan: Any, size: int, kind: type[T]) -> T:
+    """Return the costs of a plan by formula; refuse what is not of their kind."""
+    found = plan.costs(size)
+    if not isinstance(found, kind):
+        raise wrong_result(
+            type(plan).costs, found, f"{kind.__name__}(...), as in {kind.__name__}(messages=3)"
+        )
+    return found
+
+
+def wrong_result(method: Callable[..., Any], found: object, instead: str) -> MistakeInAlgorithm:
+    """Return the error of a method that has returned something else than it must."""
+    code = method.__code__
+    return MistakeInAlgorithm(
+        f"{Path(code.co_filename).name}, line {code.co_firstlineno}, in {code.co_name}: it returns"
+        f" {shown(found)}; return {instead}"
+    )
 
 
 # Explanations.

@@ -202,6 +202,7 @@ class ProcessType(ABCMeta):
             for variable in (*own, *sorted(known))
             if variable in namespace
         }
+        _check_attributes(name, namespace)
         check_class(name, namespace, own)
         namespace["__slots__"] = tuple(variable for variable in own if variable not in known)
         cls = super().__new__(mcls, name, bases, namespace)
@@ -223,6 +224,22 @@ class ProcessType(ABCMeta):
         fixed = {each.name for each in variables.values() if each.kind in ("const", "uses")}
         check_stored(name, namespace, fixed)
         return _finish(cls, variables, changed)
+
+
+def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
+    """Refuse what a class says about itself in a form that habemus cannot use."""
+    if "__init__" in namespace:
+        raise MistakeInAlgorithm(
+            f"{name}.__init__: a class is called for its plan, and its variables are declared; give"
+            " them defaults, or set them in on_start"
+        )
+    if not isinstance(namespace.get("assumes", Assumptions()), Assumptions):
+        raise MistakeInAlgorithm(
+            f"{name}.assumes = {shown(namespace['assumes'])}: write assumes ="
+            " Assumptions(links=Links.RELIABLE), with what else it assumes"
+        )
+    if isinstance(namespace.get("system"), types.FunctionType):
+        raise MistakeInAlgorithm(f"{name}.system is called on the class: write @classmethod above")
 
 
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:

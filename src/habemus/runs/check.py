@@ -461,6 +461,7 @@ def _is_counted(entry: Entry, name: str, check: Check) -> bool:
     return is_asked or name in entry.problem.always_counted or entry.claims(name)
 
 
+@attribute_to_algorithm()
 def perform(
     check: Check,
     *,

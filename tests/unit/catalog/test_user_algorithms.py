@@ -453,3 +453,104 @@ def test_a_handler_that_leaves_the_program_is_a_mistake(
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("habemus: ") and "SystemExit: " in done.stderr
+
+
+BROKEN_METHODS = {
+    "on_start raises": (
+        "    def on_start(self) -> None:\n        self.queue[0]",
+        "line 13, in on_start: IndexError: list index out of range",
+    ),
+    "on_start has a typo": (
+        "    def on_start(self) -> None:\n        self.queu.append(1)",
+        "line 13, in on_start: AttributeError: .* did you mean self.queue?",
+    ),
+    "a guard raises": (
+        "    def is_full(self) -> bool:\n        return self.queu\n    @whenever(is_full)\n"
+        "    def empty(self) -> None:\n        pass",
+        "line 13, in is_full: AttributeError: .* did you mean self.queue?",
+    ),
+    "system raises": (
+        "    @classmethod\n    def system(cls, size, **options):\n        return {}[size]",
+        "line 14, in system: KeyError: 2",
+    ),
+    "system returns nothing": (
+        "    @classmethod\n    def system(cls, size, **options):\n        pass",
+        r"line 12, in system: it returns None; return System\(plans, topology, clients\)",
+    ),
+}
+AT_THE_END = {
+    "awaits raises": (
+        "    def awaits(self):\n        return [1 // 0]",
+        "line 13, in awaits: ZeroDivisionError",
+    ),
+    "awaits returns a number": (
+        "    def awaits(self):\n        return 1",
+        "line 12, in awaits: it returns 1; return the processes that it waits for",
+    ),
+    "awaits returns nothing": (
+        "    def awaits(self):\n        return [None]",
+        r"line 12, in awaits: it returns \[None\]; return the processes",
+    ),
+    "costs raises": (
+        "    def costs(self, size):\n        return size / 0",
+        "line 13, in costs: ZeroDivisionError",
+    ),
+    "costs returns a number": (
+        "    def costs(self, size):\n        return 3",
+        r"line 12, in costs: it returns 3; return MutexCosts\(",
+    ),
+}
+
+
+def _with_method(method: str) -> str:
+    text = MUTEX.format(body="self.granted()").replace("import Message", "import Message, whenever")
+    return text + RELEASE.lstrip("\n") + method + "\n"
+
+
+@pytest.mark.parametrize("case", [*BROKEN_METHODS, *AT_THE_END])
+def test_a_mistake_in_another_method_is_one_line_in_a_run(write: Write, case: str) -> None:
+    """Each was a traceback and exit code 1, which is that of a violation."""
+    method, why = {**BROKEN_METHODS, **AT_THE_END}[case]
+    path = write("mine.py", _with_method(method))
+    with pytest.raises(MistakeInAlgorithm, match=f"^mine.py, {why}") as caught:
+        execute(Setup(f"{path}:MyMutex", 2))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", BROKEN_METHODS)
+def test_a_mistake_in_another_method_is_one_line_in_a_check(write: Write, case: str) -> None:
+    method, why = BROKEN_METHODS[case]
+    path = write("mine.py", _with_method(method))
+    with pytest.raises(MistakeInAlgorithm, match=f"^mine.py, {why}"):
+        perform(Check(f"{path}:MyMutex", 2))
+
+
+def test_a_wrong_awaits_is_one_line_in_the_story_of_a_deadlock(write: Write) -> None:
+    text = _with_method("    def awaits(self):\n        return 1")
+    path = write("mine.py", text.replace("self.granted()", "pass"))
+    with pytest.raises(MistakeInAlgorithm, match=r"^mine.py, line 12, in awaits: it returns 1"):
+        assert perform(Check(f"{path}:MyMutex", 2)).findings
+
+
+@pytest.mark.parametrize("command", ["run", "check", "sweep", "compare"])
+def test_commands_end_with_a_usage_error_on_a_mistake(write: Write, command: str) -> None:
+    write("mine.py", _with_method("    def on_start(self) -> None:\n        self.queue[0]"))
+    words = [sys.executable, "-W", "error", "-m", "habemus", command, "mine.py:MyMutex", "-n", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "mine.py, line 13, in on_start: IndexError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ("assumes = 'reliable'", r"MyMutex.assumes = 'reliable': write assumes = Assumptions\("),
+        ("def __init__(self): self.queue = []", "MyMutex.__init__: .* or set them in on_start"),
+        ("def system(self, size): ...", "MyMutex.system is called on the class: .*@classmethod"),
+    ],
+)
+def test_a_member_of_the_wrong_kind_is_refused(write: Write, member: str, why: str) -> None:
+    path = write("mine.py", _with_method(f"    {member}"))
+    with pytest.raises(CannotLoad, match=why):
+        find(f"{path}:MyMutex")

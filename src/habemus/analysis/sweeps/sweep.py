@@ -18,6 +18,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes
 from habemus.core.process import MistakeInAlgorithm
 from habemus.core.properties import Verdict
+from habemus.runs.execution import Execution
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -182,6 +183,17 @@ def _note(tally: Tally, seed: int, setup: Setup, report: Report) -> None:
     tally.undecided += bool(open_)
 
 
+def _try_out(entry: Entry, setup: Setup) -> None:
+    """Start a run and judge it, so that an algorithm that cannot start is refused at once.
+
+    An error of a handler later on is a result: it has the seed that leads to it.
+    """
+    execution = Execution(setup, keep=False, entry=entry)
+    execution.advance(0)
+    execution.findings()
+    execution.costs()
+
+
 @dataclass
 class Sweep:
     """Runs over seeds, and their results so far."""
@@ -232,6 +244,7 @@ class Sweep:
         """Make the runs. An interrupt ends the sweep early; the results so far are kept."""
         for name in self.algorithms:
             self.setups.check(find(name))
+            _try_out(find(name), self.setups.setup(find(name), self.first))
         try:
             for batch, tally in results(tally_of, self.batches(), jobs):
                 self.tallies[batch.algorithm].add(tally)
