@@ -286,6 +286,11 @@ def guard_effects(process: Process, known: Collection[int]) -> None:
                 f"set_timer needs its delay by name: self.set_timer(timer, after={given})"
             )
         _expect(timer, Timer, "set_timer", "a timer")
+        if not _is_span(after):
+            raise MistakeInAlgorithm(
+                f"after={shown(after)} is not a delay; after is in microseconds: 5_000, or (5_000,"
+                " 9_000) for one that is drawn"
+            )
         set_timer(timer, after=after)
 
     def guarded_cancel_timer(timer: Any = missing) -> None:
@@ -308,6 +313,16 @@ def guard_effects(process: Process, known: Collection[int]) -> None:
     )
     process.set_timer, process.cancel_timer = guarded_set_timer, guarded_cancel_timer
     process.choose = guarded_choose
+
+
+def _is_span(after: Any) -> bool:
+    """Return whether a value is a delay, or a range of delays."""
+    if type(after) is int:
+        return after >= 0
+    if not isinstance(after, tuple) or len(after) != 2:
+        return False
+    low, high = after
+    return type(low) is int and type(high) is int and 0 <= low <= high
 
 
 def _expect(value: Any, kind: type[Value], effect: str, article: str) -> None:

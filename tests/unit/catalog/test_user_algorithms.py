@@ -443,6 +443,26 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    "after",
+    ["1.5", "'5ms'", "-5", "None", "True", "(1,)", "(9, 5)", "(-1, 5)", "(1, 2.5)", "[1, 2]"],
+)
+def test_a_delay_of_the_wrong_kind_is_refused(write: Write, command: str, after: str) -> None:
+    """A run failed in the simulator or accepted it, and a check accepted every one."""
+    text = MUTEX.format(body=f"self.set_timer(Hello(1), after={after})")
+    path = write("mine.py", text.replace("Message", "Timer") + RELEASE)
+    with pytest.raises(MistakeInAlgorithm) as caught:
+        if command == "run":
+            execute(Setup(f"{path}:MyMutex", 2))
+        else:
+            perform(Check(f"{path}:MyMutex", 2))
+    assert str(caught.value) == (
+        f"{AT}after={after} is not a delay; after is in microseconds: 5_000, or (5_000, 9_000) for"
+        " one that is drawn"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize("leaving", ["SystemExit(0)", "SystemExit('enough')"])
 def test_a_handler_that_leaves_the_program_is_a_mistake(
     write: Write, command: str, leaving: str
