@@ -106,11 +106,21 @@ def upon(*kinds: type[Value], of: str | None = None) -> Callable[[F], F]:
 def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
     """Mark a rule, which is applied after each event for as long as its guard holds."""
 
+    if not callable(guard):
+        raise MistakeInAlgorithm(
+            f"@whenever({shown(guard)}): the guard of a rule is a method of the class, written"
+            " above the rule"
+        )
+
     def mark(action: F) -> F:
         action.__whenever__ = guard.__name__  # type: ignore[attr-defined]  # a mark on a function
         return action
 
     return mark
+
+
+_BARE = whenever(lambda _: False).__code__
+"""Code of a rule that is marked with `@whenever` and no guard."""
 
 
 def request(method: F) -> F:
@@ -223,7 +233,9 @@ class ProcessType(ABCMeta):
         variables = {**inherited, **changed}
         fixed = {each.name for each in variables.values() if each.kind in ("const", "uses")}
         check_stored(name, namespace, fixed)
-        return _finish(cls, variables, changed)
+        made = _finish(cls, variables, changed)
+        _check_shows(made, namespace.get("shows", ()))
+        return made
 
 
 def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
@@ -240,6 +252,32 @@ def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
         )
     if isinstance(namespace.get("system"), types.FunctionType):
         raise MistakeInAlgorithm(f"{name}.system is called on the class: write @classmethod above")
+    if not isinstance(namespace.get("name", ""), str):
+        raise MistakeInAlgorithm(
+            f"{name}.name = {shown(namespace['name'])}: the name of an algorithm is a string"
+        )
+    for attribute, value in namespace.items():
+        if getattr(value, "__code__", None) is _BARE:
+            raise MistakeInAlgorithm(
+                f"{name}.{attribute}: @whenever takes the guard of the rule, a method above it, as"
+                " in @whenever(is_free)"
+            )
+
+
+def _check_shows(cls: ProcessType, shows: Any) -> None:
+    """Refuse names of variables to show that are none."""
+    known = cls.__variables__
+    if not isinstance(shows, tuple):
+        raise MistakeInAlgorithm(
+            f"{cls.__name__}.shows = {shown(shows)}: write a tuple of names, as in shows ="
+            ' ("queue",)'
+        )
+    for each in shows:
+        if each not in known:
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.shows names {shown(each)}, which is not a variable; there are"
+                f" {', '.join(known) or 'none'}"
+            )
 
 
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
@@ -324,6 +362,8 @@ def _behaviour(cls: ProcessType) -> Behaviour:
                 f"{cls.__name__}.{name}: the guard of a rule is a method of the class, written"
                 " above the rule"
             )
+    for name in (*marks, *guards, *guards.values(), *requests, "on_start", "on_recover"):
+        _check_plain(cls, name)
     rules = tuple(
         Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items()
     )
@@ -364,6 +404,25 @@ def _behaviour(cls: ProcessType) -> Behaviour:
         _fixpoint(cls, rules),
         values,
     )
+
+
+_NOT_PLAIN = {
+    inspect.CO_COROUTINE: "async",
+    inspect.CO_ASYNC_GENERATOR: "async",
+    inspect.CO_GENERATOR: "a generator (it has a yield)",
+}
+
+
+def _check_plain(cls: type, name: str) -> None:
+    """Refuse a handler, rule, guard or request whose body a call would not execute."""
+    code = getattr(getattr(cls, name, None), "__code__", None)
+    flags = 0 if code is None else code.co_flags
+    for flag, kind in _NOT_PLAIN.items():
+        if flags & flag:
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.{name} is {kind}, and would never run; a handler runs to its end"
+                " at once: write a plain def"
+            )
 
 
 def _check_arity(cls: type, name: str, handler: Callable[..., None], kind: type[Value]) -> None:

@@ -567,6 +567,22 @@ def test_commands_end_with_a_usage_error_on_a_mistake(write: Write, command: str
     [
         ("assumes = 'reliable'", r"MyMutex.assumes = 'reliable': write assumes = Assumptions\("),
         ("def __init__(self): self.queue = []", "MyMutex.__init__: .* or set them in on_start"),
+        ("@whenever\n    def empty(self): ...", "MyMutex.empty: @whenever takes the guard of the"),
+        ("@whenever(True)\n    def empty(self): ...", r"@whenever\(True\): the guard of a rule is"),
+        ("async def acquire(self): ...", "MyMutex.acquire is async, and would never run;"),
+        ("async def acquire(self): yield", "MyMutex.acquire is async, and would never run;"),
+        ("def release(self): yield", "MyMutex.release is a generator .* write a plain def"),
+        ("def on_start(self): yield", "MyMutex.on_start is a generator"),
+        (
+            "def is_on(self): yield\n    @whenever(is_on)\n    def rule(self): ...",
+            "MyMutex.is_on is",
+        ),
+        ("shows = ('zz',)", "MyMutex.shows names 'zz', which is not a variable; there are queue"),
+        (
+            "shows = 'queue'",
+            r'MyMutex.shows = .*: write a tuple of names, as in shows = \("queue",\)',
+        ),
+        ("name = 5", "MyMutex.name = 5: the name of an algorithm is a string"),
         ("def system(self, size): ...", "MyMutex.system is called on the class: .*@classmethod"),
     ],
 )
