@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import linecache
 import pkgutil
 import re
 import sys
@@ -307,18 +308,34 @@ def load(path: Path, cls_name: str) -> Entry:
         raise CannotLoad(f"{path.name}, {mistake}") from None
 
 
-@cache
+_loaded: dict[Path, tuple[bytes, ModuleType]] = {}
+"""Files of users that are imported, with their text at that time."""
+
+
 def _module_of(path: Path) -> ModuleType:
-    """Import a file once, under a unique name.  It can import files beside it."""
+    """Import a file under a unique name, once for as long as its text is the same.  It can import
+    files beside it.
+    """
+    text = path.read_bytes()
+    before = _loaded.pop(path, None)
+    if before is None or before[0] != text:
+        linecache.checkcache(str(path))
+        before = (text, _imported(path, text))
+    _loaded[path] = before
+    return before[1]
+
+
+def _imported(path: Path, text: bytes) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         f"habemus_user_{path.stem}_{zlib.crc32(bytes(path)):08x}", path
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a class looks its module up by this name
     sys.path.insert(0, str(path.parent))
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader, which takes a compiled file of the same second and size for this one.
+        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as reason:
         del sys.modules[spec.name]
         raise CannotLoad(f"{path.name} cannot be imported: {_explained(reason, path)}") from None

@@ -403,6 +403,28 @@ def test_a_constant_that_changes_is_refused(write: Write, command: str, body: st
             perform(Check(f"{path}:MyMutex", 2))
 
 
+def test_an_edit_of_the_file_counts_at_once(write: Write) -> None:
+    """A notebook got the verdict of the file as it was when it was first used."""
+    good, bad = "self.queue = [1]", "self.granted()  "
+    assert len(good) == len(bad)  # an edit that neither the size nor a clock in seconds shows
+    text = '"""Mine.\n\nEnsures  ME1.\n"""\n' + MUTEX + RELEASE
+    path = write("mine.py", text.format(body=good))
+    moment = path.stat().st_mtime_ns
+    name = f"{path}:MyMutex"
+    first = find(name)
+    assert find(name).algorithm is first.algorithm
+    assert "ME1" not in perform(Check(name, 2)).violated
+    write("mine.py", text.format(body=bad))
+    os.utime(path, ns=(moment, moment))
+    assert find(name).algorithm is not first.algorithm
+    assert "ME1" in perform(Check(name, 2)).violated
+    write("mine.py", "def f(:\n")
+    with pytest.raises(CannotLoad, match="SyntaxError"):
+        find(name)
+    write("mine.py", text.format(body=good))
+    assert "ME1" not in perform(Check(name, 2)).violated
+
+
 def test_worker_processes_find_it(write: Write) -> None:
     path = write("mine.py", OWN.format(body="pass"))
     sweep = Sweep((f"{path}:MyMutex",), SeededSetups(sizes("2..3")), seeds=60)
