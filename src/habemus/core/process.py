@@ -711,7 +711,10 @@ class Process(metaclass=ProcessType):
         for name, variable in cls.__variables__.items():
             value = given.get(name, variable.default)
             if value is _REQUIRED:
-                raise MistakeInPlan(f"{cls.__name__} needs {name}=...")
+                raise MistakeInPlan(
+                    f"{cls.__name__}.{name} has no value: give it a default, or pass it in"
+                    f" system(), as in cls({name}=..., **options)"
+                )
             if variable.kind == "uses" and not isinstance(value, variable.declared):
                 raise MistakeInPlan(
                     f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not"
