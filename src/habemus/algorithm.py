@@ -29,6 +29,7 @@ from habemus.core import (
 )
 from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.node import Delivered
+from habemus.core.system import complete, grid, line, random_connected, ring, star, tree
 from habemus.problems.detector import Detector, Restored, Suspected
 from habemus.problems.election import Election, ElectionCosts, Leader
 from habemus.problems.link import Link
@@ -65,7 +66,14 @@ __all__ = [
     "Unsynced",
     "Uses",
     "average",
+    "complete",
+    "grid",
+    "line",
+    "random_connected",
     "request",
+    "ring",
+    "star",
+    "tree",
     "upon",
     "whenever",
 ]

@@ -34,7 +34,10 @@ CONTENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
         "Assumptions": ("Assumptions", "Links", "Crashes", "Timing", "Unsynced"),
         "Costs": ("MutexCosts", "ElectionCosts", "average"),
-        "Systems": ("System", "Topology"),
+        "Systems": (
+            *("System", "Topology", "complete", "ring", "line", "star", "grid", "tree"),
+            "random_connected",
+        ),
         "Mistakes": ("MistakeInAlgorithm", "MistakeInPlan"),
     },
     "habemus.faults": {

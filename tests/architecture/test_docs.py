@@ -8,9 +8,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import habemus
 from habemus.analysis import glossary
 from habemus.analysis.cards import crashes as faults
 from habemus.catalog.entries import SECTIONS, entries
@@ -226,6 +228,16 @@ def test_the_algorithm_in_the_readme_is_the_code_of_its_file(
         readme.write_text(text.replace(shown[0], code), encoding="utf-8")
         return
     assert shown[0] == code, "README.md shows another version of token_ring.py; run make docs"
+
+
+def test_the_algorithm_in_the_readme_needs_only_public_names() -> None:
+    """`ring`, of which its system is made, could not be imported from `habemus.algorithm`."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(class .*?)^```", text, re.DOTALL | re.MULTILINE)
+    names = "from collections.abc import Sequence\nfrom typing import Any\n"
+    scope: dict[str, Any] = {"__name__": "habemus_readme"}
+    exec(compile(f"{names}from habemus.algorithm import *\n{code}", "README.md", "exec"), scope)
+    assert habemus.simulate(scope["TokenRing"], n=3).verdict is habemus.Verdict.HOLDS
 
 
 def test_the_readme_imports_only_the_public_package() -> None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from habemus.analysis.cards.search import LIVENESS, assumed, claims
+from habemus.analysis.cards.search import LIVENESS, assumed
 from habemus.analysis.cards.table import Card, Cell, Place, cards, others
 from habemus.catalog.entries import entries, find
 from habemus.core.properties import Verdict
@@ -81,7 +81,7 @@ def claimed(card: Card) -> dict[Place, Cell]:
     return {
         place: cell
         for place, cell in card.cells.items()
-        if claims(entry, place[2]) and cell.verdict in KEPT
+        if entry.claims(place[2]) and cell.verdict in KEPT
     }
 
 
@@ -97,7 +97,7 @@ def without_recovery(card: Card) -> set[str]:
     asked = {
         place: cell
         for place, cell in card.cells.items()
-        if place[1] == "recovery" and claims(entry, place[2]) and assumed(entry, place, 3)
+        if place[1] == "recovery" and entry.claims(place[2]) and assumed(entry, place, 3)
     }
     shown = {name for (_, _, name), cell in asked.items() if cell.verdict in KEPT}
     return {name for _, _, name in asked} - shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import linecache
 import pkgutil
 import re
 import sys
@@ -16,7 +17,7 @@ import traceback
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeGuard
@@ -25,10 +26,13 @@ import habemus.algorithms
 from habemus.catalog.names import NOT_IN_A_FILE
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
-from habemus.core.process import MistakeInPlan, Process, ProcessType
+from habemus.core.mistakes import check_outside, wrong_result
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
+FIELD = re.compile(rf"({'|'.join(SECTIONS)})(?::|(?=\s))\s*(.*)")
+"""First line of a section of a card: the name, with or without a colon, and a text."""
 BASES = {"Mutex": "mutex", "Election": "election", "Detector": "detector"}
 """Base classes of algorithms, with the modules of the catalog that describe their problems."""
 
@@ -45,24 +49,28 @@ class Box:
     idea: str
     sections: Mapping[str, str]
 
-    @property
+    @cached_property
     def ensures(self) -> tuple[str, ...]:
-        """Properties that the first clause of `Ensures` names; the rest is explanation."""
-        clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0]
-        return tuple(re.findall(r"\b(?:[A-Z]{1,3}\d+|[A-Z]{4,}|completeness|accuracy)\b", clause))
+        """The list before the first semicolon or full stop of `Ensures`; the rest is
+        explanation.  `entry_of` refuses an item that is not the name of a property.
+        """
+        clause = re.split(r"[;.]", self.sections.get("Ensures", ""), maxsplit=1)[0].strip()
+        if re.match(r"nothing\b", clause):
+            return ()
+        return tuple(filter(None, re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", clause)))
 
     @classmethod
     def of(cls, docstring: str) -> Box:
-        paragraphs = inspect.cleandoc(docstring).split("\n\n")
+        paragraphs = re.split(r"\n(?:[ \t]*\n)+", inspect.cleandoc(docstring))
         sections: dict[str, str] = {}
         idea: list[str] = []
         for paragraph in paragraphs[1:]:
-            if not paragraph.startswith(tuple(f"{section} " for section in SECTIONS)):
+            if not FIELD.match(paragraph):
                 idea.append(" ".join(paragraph.split()))
                 continue
             current = ""
             for text in paragraph.splitlines():
-                matched = re.match(rf"({'|'.join(SECTIONS)})\s+(.*)", text)
+                matched = FIELD.match(text)
                 if matched:
                     current = matched[1]
                     sections[current] = matched[2].strip()
@@ -82,6 +90,10 @@ class Entry:
     def unsafe(self) -> str | None:
         """Scenario that breaks an algorithm which is included as a bad example."""
         return self.box.sections.get("Unsafe")
+
+    def claims(self, name: str) -> bool:
+        """Return whether the card claims a property; a claim of ME2 covers both of its parts."""
+        return name in self.box.ensures or name.partition("-")[0] in self.box.ensures
 
     @property
     def assumes(self) -> Assumptions:
@@ -108,7 +120,9 @@ class Entry:
                 )
                 raise MistakeInPlan(f"{self.name} has no option {name}; {hint}")
         build = self.algorithm.system  # type: ignore[attr-defined]  # every problem has it
-        system: System = build(size, **options)
+        system = build(size, **options)
+        if not isinstance(system, System):
+            raise wrong_result(build, system, "System(plans, topology, clients)")
         return system
 
     def plain(self) -> dict[str, Any]:
@@ -168,6 +182,9 @@ def entries() -> dict[str, Entry]:
 
 def entry_of(cls: type[Process]) -> Entry:
     """Return the entry of a class of the catalog or of a user."""
+    if not hasattr(cls, "__mro__"):
+        kind = type(cls).__name__
+        raise MistakeInPlan(f"{kind}(...) is an instance: give the class, {kind}")
     base = next(
         (
             each
@@ -180,21 +197,34 @@ def entry_of(cls: type[Process]) -> Entry:
         raise MistakeInPlan(
             f"{cls.__name__} solves no problem that is known: derive it from {' or '.join(BASES)}"
         )
+    check_outside(cls)
     module = inspect.getmodule(cls)
     # A class whose own docstring is a box has its own card: several algorithms may share a file.
     own = Box.of(cls.__dict__.get("__doc__") or cls.__name__)
     box = Box.of(module.__doc__) if module and module.__doc__ and not own.sections else own
     name = getattr(cls, "name", "") or cls.__name__
     problem = _problem(BASES[base.__name__])
+    _check_claims(name, box, problem)
+    return Entry(name, problem, cls, box)
+
+
+def _check_claims(name: str, box: Box, problem: Problem) -> None:
+    """Refuse a claim that is not the name of a property: it would not be checked."""
     known = {each.name for each in problem.properties}
     known |= {each.partition("-")[0] for each in known}
     for claim in box.ensures:
-        if claim not in known:
+        if claim in known:
+            continue
+        listed = ", ".join(sorted(known))
+        if re.fullmatch(r"\S+", claim):
             raise MistakeInPlan(
                 f"{name}: Ensures names {claim}, and {problem.title} has no such property; it has"
-                f" {', '.join(sorted(known))}"
+                f" {listed}"
             )
-    return Entry(name, problem, cls, box)
+        raise MistakeInPlan(
+            f'{name}: Ensures says "{claim}" among its claims; name only properties before the'
+            f" first semicolon or full stop, separated by commas ({listed}), or write nothing"
+        )
 
 
 def entry_by_place(cls: type[Process]) -> Entry:
@@ -292,33 +322,56 @@ def load(path: Path, cls_name: str) -> Entry:
             f"{path}: {cls_name} does not implement {' and '.join(missing)}; define"
             f" {', '.join(missing)}"
         )
-    return replace(entry_of(cls), name=f"{path}:{cls_name}")
+    try:
+        return replace(entry_of(cls), name=f"{path}:{cls_name}")
+    except MistakeInAlgorithm as mistake:
+        raise CannotLoad(f"{path.name}, {mistake}") from None
+
+
+_loaded: dict[Path, tuple[bytes, ModuleType]] = {}
+"""Files of users that are imported, with their text at that time."""
+_importing: set[str] = set()
+"""Names of the modules that are being imported from files of users."""
 
 
 USER_MODULES = "habemus_user_"
 """Begin of the names of modules that are imported from files of users."""
 
 
-@cache
 def _module_of(path: Path) -> ModuleType:
-    """Import a file once, under a unique name.  It can import files beside it."""
+    """Import a file under a unique name, once for as long as its text is the same.  It can import
+    files beside it.
+    """
+    text = path.read_bytes()
+    before = _loaded.pop(path, None)
+    if before is None or before[0] != text:
+        linecache.checkcache(str(path))
+        before = (text, _imported(path, text))
+    _loaded[path] = before
+    return before[1]
+
+
+def _imported(path: Path, text: bytes) -> ModuleType:
     name = f"{USER_MODULES}{path.stem}_{zlib.crc32(bytes(path)):08x}"
-    if name in sys.modules:
+    if name in _importing:
         raise CannotLoad(
             f"{path.name} asks for its own class while it is imported; give the class itself, or"
             ' do so below `if __name__ == "__main__":`'
         )
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # a class looks its module up by this name
     sys.path.insert(0, str(path.parent))
+    _importing.add(name)
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader, which takes a compiled file of the same second and size for this one.
+        exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as reason:
         del sys.modules[spec.name]
         raise CannotLoad(f"{path.name} cannot be imported: {_explained(reason, path)}") from None
     finally:
+        _importing.discard(name)
         sys.path.remove(str(path.parent))
     return module
 

@@ -44,7 +44,7 @@ from typing import (
 
 from habemus.core.assumptions import Assumptions
 from habemus.core.mistakes import MistakeInAlgorithm as MistakeInAlgorithm
-from habemus.core.mistakes import check_class
+from habemus.core.mistakes import check_class, check_stored
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
 
@@ -114,11 +114,21 @@ def whenever(guard: Callable[[Any], bool]) -> Callable[[F], F]:
     guard: a method of the class, defined above the rule, that returns whether to apply it.
     """
 
+    if not callable(guard):
+        raise MistakeInAlgorithm(
+            f"@whenever({shown(guard)}): the guard of a rule is a method of the class, written"
+            " above the rule"
+        )
+
     def mark(action: F) -> F:
         action.__whenever__ = guard.__name__  # type: ignore[attr-defined]  # a mark on a function
         return action
 
     return mark
+
+
+_BARE = whenever(lambda _: False).__code__
+"""Code of a rule that is marked with `@whenever` and no guard."""
 
 
 def request(method: F) -> F:
@@ -213,6 +223,7 @@ class ProcessType(ABCMeta):
             for variable in (*own, *sorted(known))
             if variable in namespace
         }
+        _check_attributes(name, namespace)
         check_class(name, namespace, own)
         namespace["__slots__"] = tuple(variable for variable in own if variable not in known)
         cls = super().__new__(mcls, name, bases, namespace)
@@ -230,7 +241,54 @@ class ProcessType(ABCMeta):
         for variable, default in defaults.items():
             if variable not in changed:
                 changed[variable] = inherited[variable]._replace(default=default)
-        return _finish(cls, {**inherited, **changed}, changed)
+        variables = {**inherited, **changed}
+        fixed = {each.name for each in variables.values() if each.kind in ("const", "uses")}
+        check_stored(name, namespace, fixed)
+        made = _finish(cls, variables, changed)
+        _check_shows(made, namespace.get("shows", ()))
+        return made
+
+
+def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
+    """Refuse what a class says about itself in a form that habemus cannot use."""
+    if "__init__" in namespace:
+        raise MistakeInAlgorithm(
+            f"{name}.__init__: a class is called for its plan, and its variables are declared; give"
+            " them defaults, or set them in on_start"
+        )
+    if not isinstance(namespace.get("assumes", Assumptions()), Assumptions):
+        raise MistakeInAlgorithm(
+            f"{name}.assumes = {shown(namespace['assumes'])}: write assumes ="
+            " Assumptions(links=Links.RELIABLE), with what else it assumes"
+        )
+    if isinstance(namespace.get("system"), types.FunctionType):
+        raise MistakeInAlgorithm(f"{name}.system is called on the class: write @classmethod above")
+    if not isinstance(namespace.get("name", ""), str):
+        raise MistakeInAlgorithm(
+            f"{name}.name = {shown(namespace['name'])}: the name of an algorithm is a string"
+        )
+    for attribute, value in namespace.items():
+        if getattr(value, "__code__", None) is _BARE:
+            raise MistakeInAlgorithm(
+                f"{name}.{attribute}: @whenever takes the guard of the rule, a method above it, as"
+                " in @whenever(is_free)"
+            )
+
+
+def _check_shows(cls: ProcessType, shows: Any) -> None:
+    """Refuse names of variables to show that are none."""
+    known = cls.__variables__
+    if not isinstance(shows, tuple):
+        raise MistakeInAlgorithm(
+            f"{cls.__name__}.shows = {shown(shows)}: write a tuple of names, as in shows ="
+            ' ("queue",)'
+        )
+    for each in shows:
+        if each not in known:
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.shows names {shown(each)}, which is not a variable; there are"
+                f" {', '.join(known) or 'none'}"
+            )
 
 
 def _variable(owner: str, name: str, declared: Any, default: Any) -> Variable:
@@ -315,6 +373,8 @@ def _behaviour(cls: ProcessType) -> Behaviour:
                 f"{cls.__name__}.{name}: the guard of a rule is a method of the class, written"
                 " above the rule"
             )
+    for name in (*marks, *guards, *guards.values(), *requests, "on_start", "on_recover"):
+        _check_plain(cls, name)
     rules = tuple(
         Rule(name, getattr(cls, guard), getattr(cls, name)) for name, guard in guards.items()
     )
@@ -355,6 +415,25 @@ def _behaviour(cls: ProcessType) -> Behaviour:
         _fixpoint(cls, rules),
         values,
     )
+
+
+_NOT_PLAIN = {
+    inspect.CO_COROUTINE: "async",
+    inspect.CO_ASYNC_GENERATOR: "async",
+    inspect.CO_GENERATOR: "a generator (it has a yield)",
+}
+
+
+def _check_plain(cls: type, name: str) -> None:
+    """Refuse a handler, rule, guard or request whose body a call would not execute."""
+    code = getattr(getattr(cls, name, None), "__code__", None)
+    flags = 0 if code is None else code.co_flags
+    for flag, kind in _NOT_PLAIN.items():
+        if flags & flag:
+            raise MistakeInAlgorithm(
+                f"{cls.__name__}.{name} is {kind}, and would never run; a handler runs to its end"
+                " at once: write a plain def"
+            )
 
 
 def _check_arity(cls: type, name: str, handler: Callable[..., None], kind: type[Value]) -> None:
@@ -657,7 +736,10 @@ class Process(metaclass=ProcessType):
         for name, variable in cls.__variables__.items():
             value = given.get(name, variable.default)
             if value is _REQUIRED:
-                raise MistakeInPlan(f"{cls.__name__} needs {name}=...")
+                raise MistakeInPlan(
+                    f"{cls.__name__}.{name} has no value: give it a default, or pass it in"
+                    f" system(), as in cls({name}=..., **options)"
+                )
             if variable.kind == "uses" and not isinstance(value, variable.declared):
                 raise MistakeInPlan(
                     f"{cls.__name__}.{name} must be a {variable.declared.__name__}, not"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 from habemus.core.process import MistakeInPlan, Process, ProcessId
+from habemus.core.shapes import shown
 
 Edges = Iterable[tuple[ProcessId, ProcessId]]
 
@@ -16,11 +18,20 @@ class Topology:
 
     name: the name of the shape, such as ring.
     neighbours: the neighbours of each process; every neighbour is a key as well.
+
+    >>> Topology("pair", {1: (2,), 2: (1,)}).edges
+    [(1, 2)]
     """
 
-    def __init__(self, name: str, neighbours: Mapping[ProcessId, tuple[ProcessId, ...]]) -> None:
+    def __init__(self, name: str, neighbours: Mapping[ProcessId, Sequence[ProcessId]]) -> None:
+        wrong = next(_no_neighbours(neighbours), None)
+        if wrong is not None:
+            raise MistakeInPlan(
+                f"{wrong}; a topology has a name and the neighbours of each process, as in"
+                " Topology('pair', {1: (2,), 2: (1,)})"
+            )
         self.name = name
-        self.neighbours = dict(neighbours)
+        self.neighbours = {process: tuple(others) for process, others in neighbours.items()}
         for process, others in self.neighbours.items():
             twice = _first_repeated(others)
             for other in others:
@@ -74,6 +85,19 @@ class Topology:
         return cls(name, {process: tuple(sorted(others)) for process, others in near.items()})
 
 
+def _no_neighbours(given: object) -> Iterator[str]:
+    """Return what is wrong with the neighbours of a topology, if anything is."""
+    if not isinstance(given, Mapping):
+        yield f"{shown(given)} is not a dict"
+        return
+    if not set(map(type, given)) <= {int}:
+        yield from (f"{shown(each)} is not a process" for each in given if type(each) is not int)
+    if not set(map(type, given.values())) <= {tuple, list}:
+        for process, others in given.items():
+            if not isinstance(others, tuple | list):
+                yield f"the neighbours of {process} are {shown(others)}, which is not a tuple"
+
+
 def _listed(processes: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
     listed = tuple(processes)
     if not listed:
@@ -95,6 +119,7 @@ def _first_repeated(processes: tuple[ProcessId, ...]) -> ProcessId | None:
 
 
 def complete(processes: Iterable[ProcessId]) -> Topology:
+    """Connect all processes to each other."""
     everybody = _listed(processes)
     return Topology(
         "complete", {me: tuple(other for other in everybody if other != me) for me in everybody}
@@ -113,11 +138,13 @@ def ring(processes: Iterable[ProcessId]) -> Topology:
 
 
 def line(processes: Iterable[ProcessId]) -> Topology:
+    """Make a line: the neighbours of a process stand before and after it."""
     along = _listed(processes)
     return Topology.of_edges("line", along, pairwise(along))
 
 
 def star(processes: Iterable[ProcessId]) -> Topology:
+    """Make a star: the first process is connected to all others, which have no other neighbour."""
     centre, *rays = _listed(processes)
     return Topology.of_edges("star", (centre, *rays), ((centre, ray) for ray in rays))
 
@@ -159,15 +186,17 @@ def random_connected(
     )
 
 
-TOPOLOGIES: dict[str, Callable[[Iterable[ProcessId]], Topology]] = {
-    "complete": complete,
-    "ring": ring,
-    "line": line,
-    "star": star,
-    "grid": grid,
-    "tree": tree,
-    "random": random_connected,
-}
+TOPOLOGIES: Mapping[str, Callable[[Iterable[ProcessId]], Topology]] = MappingProxyType(
+    {
+        "complete": complete,
+        "ring": ring,
+        "line": line,
+        "star": star,
+        "grid": grid,
+        "tree": tree,
+        "random": random_connected,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -186,11 +215,34 @@ class System:
     labels: Mapping[ProcessId, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._check_types()
         if set(self.plans) != set(self.topology.processes):
             raise MistakeInPlan("every process of the topology needs a plan, and only those")
         for client in self.clients:
             if client not in self.plans:
                 raise MistakeInPlan(f"client {client} is not a process of the system")
+
+    def _check_types(self) -> None:
+        if not isinstance(self.topology, Topology):
+            raise MistakeInPlan(
+                f"the topology of a system is {shown(self.topology)}; make it with complete, ring,"
+                " line, star, grid or tree, or Topology(name, neighbours)"
+            )
+        if not isinstance(self.plans, Mapping):
+            raise MistakeInPlan(
+                f"the plans of a system are {shown(self.plans)}; give a dict, as in {{1: cls()}}"
+            )
+        if not all(issubclass(kind, Process) for kind in set(map(type, self.plans.values()))):
+            for process, plan in self.plans.items():
+                if not isinstance(plan, Process):
+                    raise MistakeInPlan(
+                        f"the plan of process {process} is {shown(plan)}; a plan is made by a call"
+                        " of the class, as in cls(**options)"
+                    )
+        if not isinstance(self.clients, tuple):
+            raise MistakeInPlan(
+                f"the clients of a system are {shown(self.clients)}; give a tuple of processes"
+            )
 
     def label(self, process: ProcessId) -> str:
         """Return the name of a process for tables and pictures."""

@@ -467,7 +467,7 @@ def _lamp(branch: Branch, finding: Finding) -> Reply:
     is_violated = finding.verdict is Verdict.VIOLATED
     return {
         "property": finding.name,
-        "claimed": finding.name.partition("-")[0] in branch.entry.box.ensures,
+        "claimed": branch.entry.claims(finding.name),
         "run": finding.verdict.value,
         "why": finding.why,
         "event": branch.first_event(finding) if is_violated else None,

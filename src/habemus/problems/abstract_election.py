@@ -10,7 +10,7 @@ Assumes  an algorithm above that compares terms and does nothing else with them.
          difference which numbers they have: the terms of any election can be renumbered in order,
          so that each belongs to the process that leads it.
 Cost     no message.
-Ensures  no liveness, since it need not elect; T1, T2 and T3 below, which are about terms.
+Ensures  nothing live, since it need not elect; T1, T2 and T3 below, which are about terms.
 """
 
 from habemus.core import Const, Durable, ProcessId, Timer, upon

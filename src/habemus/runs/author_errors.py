@@ -9,16 +9,17 @@ from pathlib import Path
 from types import FrameType
 
 from habemus.core.mistakes import hint
-from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 
-CORE = ("habemus", "core")
 HABEMUS = Path(__file__).parents[1]
 ALGORITHMS = (HABEMUS / "algorithms", HABEMUS / "problems")
 
 
 @contextmanager
 def attribute_to_algorithm() -> Iterator[None]:
-    """Turn an exception that a handler raises into a `MistakeInAlgorithm` with its place."""
+    """Turn an exception that a method of an algorithm raises into a `MistakeInAlgorithm` with its
+    place.
+    """
     try:
         yield
     except MistakeInPlan:
@@ -26,13 +27,12 @@ def attribute_to_algorithm() -> Iterator[None]:
     except MistakeInAlgorithm as mistake:
         error = mistake.__cause__ or mistake
         at = _place(error)
-        raise MistakeInAlgorithm(
-            f"{at}: {mistake}{_hint(error)}" if at else str(mistake)
-        ) from mistake
+        if not at or str(mistake).startswith(f"{at}: "):  # which an inner one has done
+            raise
+        raise MistakeInAlgorithm(f"{at}: {mistake}{_hint(error)}") from mistake
     except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
         at = _place(error)
-        if at and any(Path(frame.filename).parts[-3:] == (*CORE, "node.py") for frame in frames):
+        if at and any(map(_is_method, _own_frames(error))):
             text = f"{type(error).__name__}: {error}{_hint(error)}"
             raise MistakeInAlgorithm(f"{at}: {text}") from error
         raise
@@ -50,13 +50,23 @@ def _hint(error: BaseException) -> str:
 
 def _place(error: BaseException) -> str:
     """Return the last place of the algorithm's own code on the way to the error."""
-    own = [
-        (frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_own(frame)
+    places = [
+        f"{Path(frame.f_code.co_filename).name}, line {line}, in {frame.f_code.co_name}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if _is_own(frame)
     ]
-    if not own:
-        return ""
-    frame, line = own[-1]
-    return f"{Path(frame.f_code.co_filename).name}, line {line}, in {frame.f_code.co_name}"
+    return places[-1] if places else ""
+
+
+def _own_frames(error: BaseException) -> list[FrameType]:
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__) if _is_own(frame)]
+
+
+def _is_method(frame: FrameType) -> bool:
+    """Return whether code is a method of a process, or of its class."""
+    code = frame.f_code
+    first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    return isinstance(first, Process | ProcessType)
 
 
 def _is_own(frame: FrameType) -> bool:

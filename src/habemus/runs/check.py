@@ -468,10 +468,11 @@ class CheckReport:
 
 def _is_counted(entry: Entry, name: str, check: Check) -> bool:
     """Return whether the property counts for the verdict.  `--order outside` asks for ME3."""
-    names = (*entry.problem.always_counted, *entry.box.ensures, *([ME3.name] * check.outside))
-    return name in names or name.partition("-")[0] in names
+    is_asked = check.outside and name == ME3.name
+    return is_asked or name in entry.problem.always_counted or entry.claims(name)
 
 
+@attribute_to_algorithm()
 def perform(
     check: Check,
     *,

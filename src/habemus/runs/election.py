@@ -10,10 +10,11 @@ from habemus.catalog.election import algorithm_of
 from habemus.catalog.problems import exact
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.mistakes import formula_of
 from habemus.core.process import ProcessId, Span
 from habemus.core.properties import Finding
 from habemus.core.system import System
-from habemus.problems.election import Call, Calls, Election
+from habemus.problems.election import Call, Calls, Election, ElectionCosts
 from habemus.problems.election_monitor import ElectionMonitor
 from habemus.problems.traffic import Traffic
 from habemus.runs import notation
@@ -113,5 +114,5 @@ class ElectionJudge:
             ),
             "elections": self.monitor.elections,
             "leader_changes": self.monitor.changes,
-            "formula": plan.costs(self._setup.n)._asdict(),
+            "formula": formula_of(plan, self._setup.n, ElectionCosts)._asdict(),
         }

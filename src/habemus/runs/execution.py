@@ -11,6 +11,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.catalog.problems import Judge
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.mistakes import awaited_by
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.core.words import counted
@@ -56,6 +57,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
 class Execution:
     """A run, executed as far as wanted.  However it is divided, it is the same run."""
 
+    @attribute_to_algorithm()
     def __init__(
         self,
         setup: Setup,
@@ -166,17 +168,20 @@ class Execution:
     def digest(self) -> str:
         return self._digest.hexdigest()
 
+    @attribute_to_algorithm()
     def awaits(self) -> dict[ProcessId, list[ProcessId]]:
         """Return for which processes each process that is up waits."""
         return {
-            me: list(parts[0].awaits())
+            me: awaited_by(parts[0])
             for me, parts in self.simulation.processes.items()
             if self.simulation.is_up(me)
         }
 
+    @attribute_to_algorithm()
     def findings(self) -> list[Finding]:
         return self.judge.findings(self.ending.reason, self.awaits())
 
+    @attribute_to_algorithm()
     def costs(self) -> dict[str, Any]:
         return self.judge.costs(self.ending)
 

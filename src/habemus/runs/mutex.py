@@ -8,11 +8,12 @@ from typing import Any
 from habemus.catalog.problems import exact
 from habemus.core.application import Workload
 from habemus.core.events import Event
+from habemus.core.mistakes import formula_of
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.core.system import System
 from habemus.problems.fencing import FenceMonitor
-from habemus.problems.mutex import Clients, InTurn, Mutex, Script
+from habemus.problems.mutex import Clients, InTurn, Mutex, MutexCosts, Script
 from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
 from habemus.problems.tokens import TokenMonitor
 from habemus.runs import notation
@@ -112,7 +113,7 @@ class MutexJudge:
             "uninvited_entries": self.monitor.uninvited,
             "fairness": None if fairness is None else round(fairness, 6),
             "entries_by_process": {str(client): meter.entries[client] for client in clients},
-            "formula": self._plan.costs(self._setup.n)._asdict(),
+            "formula": formula_of(self._plan, self._setup.n, MutexCosts)._asdict(),
             **(
                 {"writes": {"accepted": self.fence.accepted, "refused": self.fence.refused}}
                 if self.fence.tokens

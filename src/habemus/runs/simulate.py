@@ -47,15 +47,17 @@ class Report:
         """The findings that count for the verdict: safety and liveness always, an order only if the
         algorithm claims it, or the setup asks for it.
         """
-        # Acknowledgements of links create happened-before relations that the algorithm cannot
-        # see.
-        claimed = [
-            name for name in self.entry.box.ensures if not (self.setup.over and name == "ME3")
-        ]
         asked = [ME3.name] if self.setup.order == OUTSIDE else []
         asked += [ME4.name] if self.setup.overtaking is not None else []
-        names = (*self.entry.problem.always_counted, *claimed, *asked)
-        return [finding for finding in self.findings if finding.name in names]
+        names = (*self.entry.problem.always_counted, *asked)
+        # Acknowledgements of links create happened-before relations that the algorithm cannot
+        # see.
+        unseen = ME3.name if self.setup.over else None
+        return [
+            finding
+            for finding in self.findings
+            if finding.name in names or (finding.name != unseen and self.entry.claims(finding.name))
+        ]
 
     @property
     def verdict(self) -> Verdict:

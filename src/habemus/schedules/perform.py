@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from habemus.catalog.entries import Entry
 from habemus.core.application import Drive
 from habemus.core.events import Event
+from habemus.core.mistakes import awaited_by
 from habemus.core.node import Stack
 from habemus.core.process import Process, ProcessId, Span, T
 from habemus.core.properties import Verdict
@@ -139,7 +140,7 @@ def performed(
     simulation.observers += [seen.append, judge.observe]
     ending = simulation.run(until=last + STEP_US // 2)
     awaits = {
-        me: list(parts[0].awaits())
+        me: awaited_by(parts[0])
         for me, parts in simulation.processes.items()
         if simulation.is_up(me)
     }

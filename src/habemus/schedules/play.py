@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from habemus.catalog.entries import Entry, find
 from habemus.core.events import Event, note
+from habemus.core.mistakes import awaited_by
 from habemus.core.model import ExternalEvent, PossibleRequest
 from habemus.core.node import (
     Broadcast,
@@ -508,9 +509,7 @@ class Stage:
         judge = self.entry.problem.judge(self.check.setup(), self.system, Network())
         for event in self.events:
             judge.observe(event)
-        awaits = {
-            me: list(node.parts[0].awaits()) for me, node in self.nodes.items() if me in self.up
-        }
+        awaits = {me: awaited_by(node.parts[0]) for me, node in self.nodes.items() if me in self.up}
         return judge.findings(ending, awaits)
 
 

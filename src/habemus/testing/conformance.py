@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from habemus.catalog.entries import Entry, entry_by_place, find
-from habemus.core.process import Process
+from habemus.core.process import MistakeInPlan, Process
 from habemus.core.properties import Verdict
 from habemus.core.values import Value, from_plain, to_plain
 from habemus.problems.detector import Detector
@@ -160,7 +160,7 @@ def check_claims(entry: Entry) -> None:
     must show its safety at least once.
     """
     claims = entry.box.ensures
-    always_decides = bool({"ME2", "E2"} & set(claims))
+    always_decides = entry.claims("ME2") or entry.claims("E2")
     held: set[str] = set()
     for seed in range(SEEDS):
         setup = Setup(
@@ -179,8 +179,7 @@ def check_claims(entry: Entry) -> None:
             f"{setup.command()}: a process entered without a request"
         )
         for finding in report.counted:
-            claim = finding.name if finding.name in claims else finding.name.partition("-")[0]
-            if claim not in claims:
+            if not entry.claims(finding.name):
                 continue
             wrong = (
                 finding.verdict is not Verdict.HOLDS
@@ -191,11 +190,17 @@ def check_claims(entry: Entry) -> None:
                 f"{setup.command()}: {finding.name} {finding.verdict.value}: {finding.why}"
             )
             if finding.verdict is Verdict.HOLDS:
-                held.add(claim)
+                held |= {finding.name, finding.name.partition("-")[0]}
+    assert "Ensures" in entry.box.sections, (
+        f"the card of {entry.algorithm.__name__} claims nothing, so no property would be checked;"
+        " write its claims in a paragraph of the docstring of the file or the class, as in"
+        f" 'Ensures  {_EXAMPLES[entry.problem.name]}.'"
+    )
     unseen = [claim for claim in claims if claim in _JUDGED and claim not in held]
     assert not unseen, f"{', '.join(unseen)}: claimed, but no run shows that it holds"
 
 
+_EXAMPLES = {"mutex": "ME1, ME2", "election": "E1, E2", "detector": "completeness, accuracy"}
 _JUDGED = ("ME1", "ME2", "ME3", "FENCE", "TOKEN", "E1", "E2", "E3")
 
 
@@ -211,7 +216,7 @@ def check_cost(entry: Entry) -> None:
         # to a known waiter.
         crowded = Setup(entry.name, size, workload="burst", hold="6ms")
         runs = [(alone, {"messages": "messages_per_entry", "client_delay": "client_delay"})]
-        if "ME2" in entry.box.ensures:  # one that may deadlock has no hand-over to measure
+        if entry.claims("ME2"):  # one that may deadlock has no hand-over to measure
             runs.append((crowded, {"sync_delay": "sync_delay"}))
         for setup, costs in runs:
             report = execute(setup, entry=entry, keep=False)
@@ -277,7 +282,7 @@ def check_crashes(entry: Entry) -> None:
         for finding in report.findings:
             if (
                 finding.name in ("ME1", "FENCE", "TOKEN")
-                and finding.name in entry.box.ensures
+                and entry.claims(finding.name)
                 and (remembers or not seed % 2)
             ):
                 assert finding.verdict is not Verdict.VIOLATED, f"{setup.command()}: {finding.why}"
@@ -305,21 +310,26 @@ def check_mutex(algorithm: type[Mutex]) -> None:
     """Run the whole suite on an algorithm for mutual exclusion; AssertionError names the check and
     the reason.
     """
-    _check_all(algorithm)
+    _check_all(algorithm, Mutex)
 
 
 def check_election(algorithm: type[Election]) -> None:
     """Run the whole suite on an election; AssertionError names the check and the reason."""
-    _check_all(algorithm)
+    _check_all(algorithm, Election)
 
 
 def check_detector(algorithm: type[Detector]) -> None:
     """Run the whole suite on a failure detector; AssertionError names the check and the reason."""
-    _check_all(algorithm)
+    _check_all(algorithm, Detector)
 
 
-def _check_all(algorithm: type[Process]) -> None:
+def _check_all(algorithm: type[Process], base: type[Process]) -> None:
     entry = entry_of(algorithm)
+    if not issubclass(entry.algorithm, base):
+        raise MistakeInPlan(
+            f"{entry.algorithm.__name__} does not derive from {base.__name__}: check it with"
+            f" check_{entry.problem.name}"
+        )
     for name, check in CHECKS.items():
         try:
             check(entry)

@@ -186,8 +186,8 @@ def plan_of(
     _check_replacing(algorithm, services, nodes, kinds)
     lease_s = _lease_s(services[-1])
     claim = TortureClaim(
-        excludes="ME1" in entry.box.ensures and not lease_s,
-        progresses="ME2" in entry.box.ensures,
+        excludes=entry.claims("ME1") and not lease_s,
+        progresses=entry.claims("ME2"),
         has_tokens=any(issubclass(each, GrantedWithToken) for each in entry.algorithm.indications),
         is_fenced=is_fenced,
         faults=kinds,

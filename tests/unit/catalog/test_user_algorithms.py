@@ -81,6 +81,57 @@ def test_a_short_docstring_of_the_class_does_not_hide_the_card_of_the_file(write
     assert find(f"{path}:MyMutex").box.ensures == ("ME1",)
 
 
+@pytest.mark.parametrize(
+    ("ensures", "claims"),
+    [
+        ("Ensures  ME1, ME2.", ("ME1", "ME2")),
+        ("Ensures: ME1, ME2.", ("ME1", "ME2")),
+        ("Ensures:ME1,ME2", ("ME1", "ME2")),
+        ("Ensures ME1 and ME2; no ME3.", ("ME1", "ME2")),
+        ("Ensures  ME1, ME2, and TOKEN; and more.", ("ME1", "ME2", "TOKEN")),
+        ("Ensures  ME2-deadlock.", ("ME2-deadlock",)),
+        ("Ensures  ME1,\n         ME3.", ("ME1", "ME3")),
+        ("Source   ours.\nEnsures: ME1.\nDiffers: ME2.", ("ME1",)),
+        ("Ensures  nothing under contention; ME1 if there is none.", ()),
+    ],
+)
+def test_claims_are_a_plain_list_of_properties(
+    write: Write, ensures: str, claims: tuple[str, ...]
+) -> None:
+    path = write("mine.py", f'"""Mine.\n\n{ensures}\n"""\n' + MUTEX.format(body="pass") + RELEASE)
+    assert find(f"{path}:MyMutex").box.ensures == claims
+
+
+@pytest.mark.parametrize(
+    ("ensures", "why"),
+    [
+        ("ME1 and ME2, but not ME3; x.", 'Ensures says "but not ME3" among its claims; name only'),
+        ("ME1 (if no process crashes).", "Ensures says"),
+        ("mutual exclusion.", 'Ensures says "mutual exclusion"'),
+        ("everything.", "Ensures names everything, and mutual exclusion has no such property"),
+        ("ME1 ME2.", 'Ensures says "ME1 ME2"'),
+        ("me1.", "Ensures names me1, and mutual exclusion has no such property; it has FENCE, ME1"),
+    ],
+)
+def test_a_clause_that_is_no_list_of_properties_is_refused(
+    write: Write, ensures: str, why: str
+) -> None:
+    """The names in it were claimed, also those after a `not`, and other words claimed nothing."""
+    card = f'"""Mine.\n\nEnsures  {ensures}\n"""\n'
+    path = write("mine.py", card + MUTEX.format(body="pass") + RELEASE)
+    with pytest.raises(MistakeInPlan) as caught:
+        find(f"{path}:MyMutex")
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_claim_covers_the_parts_of_a_property() -> None:
+    central, broken = find("central"), find("quorum-any-release")
+    assert central.claims("ME1") and central.claims("ME2")
+    assert central.claims("ME2-deadlock") and central.claims("ME2-starvation")
+    assert not central.claims("ME3") and not broken.claims("ME1")
+
+
 def test_a_file_without_a_docstring_claims_nothing_and_can_be_judged(write: Write) -> None:
     path = write(
         "mine.py",
@@ -262,6 +313,41 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(
             "line 3, in MyMutex.acquire: random is not part of the state",
         ),
         (
+            "import os\n" + MUTEX.format(body="os.urandom(1)"),
+            "line 10, in MyMutex.acquire: os is not part of the state.* self.choose",
+        ),
+        (
+            "from os import urandom\n" + MUTEX.format(body="urandom(1)"),
+            "line 10, in MyMutex.acquire: .* is not part of the state",
+        ),
+        (
+            MUTEX.format(body="open('/etc/hostname').read()"),
+            "line 9, in MyMutex.acquire: open is not part of the state",
+        ),
+        (
+            MUTEX.format(body="global seen; seen = 1"),
+            "line 9, in MyMutex.acquire: seen is a variable outside, .* as in seen: int = 0",
+        ),
+        (
+            "seen = 0\ndef count() -> None:\n    global seen\n    seen += 1\n"
+            + MUTEX.format(body="count()"),
+            "line 4, in MyMutex.acquire: seen is a variable outside",
+        ),
+        (
+            "SEEN: dict[int, int] = {}\n" + MUTEX.format(body="SEEN[self.me] = 1"),
+            "line 10, in MyMutex.acquire: SEEN is a dict outside, .*MappingProxyType",
+        ),
+        (
+            "import itertools\nNUMBERS = itertools.count()\n" + MUTEX.format(body="next(NUMBERS)"),
+            "line 11, in MyMutex.acquire: NUMBERS is a count outside",
+        ),
+        (
+            MUTEX.format(body="self.limit += 1")
+            .replace("queue: list[int] = []", "limit: Const[int] = 3")
+            .replace("import Message", "import Const, Message"),
+            "line 9, in MyMutex.acquire: limit is declared as Const or Uses, which no step may set",
+        ),
+        (
             MUTEX.format(body="pass").replace("queue: list[int]", "queue"),
             r"MyMutex.queue = \[\] is shared by all processes .* declare it with its type",
         ),
@@ -284,6 +370,59 @@ def test_a_mistake_in_a_class_is_refused_before_it_runs(write: Write, text: str,
 def test_a_time_that_is_an_attribute_is_no_clock(write: Write) -> None:
     text = MUTEX.format(body="self.time = 1").replace("queue: list[int] = []", "time: int = 0")
     assert find(f"{write('mine.py', 'import time' + chr(10) + text + RELEASE)}:MyMutex").name
+
+
+def test_a_variable_outside_may_stand_below_the_class(write: Write) -> None:
+    text = MUTEX.format(body="SEEN.append(1)") + RELEASE + "SEEN: list[int] = []\n"
+    path = write("mine.py", text)
+    with pytest.raises(CannotLoad, match=r"^mine.py, line 9, in MyMutex.acquire: SEEN is a list"):
+        find(f"{path}:MyMutex")
+
+
+def test_constants_of_the_file_may_be_used(write: Write) -> None:
+    text = "from types import MappingProxyType\nNEXT = MappingProxyType({1: 2})\nFEW = (1, 2)\n"
+    text += MUTEX.format(body="self.queue = [NEXT.get(self.me, FEW[0])]") + RELEASE
+    assert find(f"{write('mine.py', text)}:MyMutex").name
+
+
+@pytest.mark.parametrize(
+    "body", ["setattr(self, 'order', [self.me])", "self.order.append(self.me)", "change(self)"]
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_constant_that_changes_is_refused(write: Write, command: str, body: str) -> None:
+    """It would leak from one branch of a search into the others."""
+    text = MUTEX.format(body=body).replace("queue: list[int]", "order: Const[list[int]]")
+    text = "from habemus.core import Const\n" + text + RELEASE
+    text += "def change(process: MyMutex) -> None:\n    process.order = []\n"
+    path = write("mine.py", text)
+    why = r"mine.py, line 9, in acquire .*: order is declared as Const, and changes from \[\] to \["
+    with pytest.raises(MistakeInAlgorithm, match=why):
+        if command == "run":
+            execute(Setup(f"{path}:MyMutex", 2))
+        else:
+            perform(Check(f"{path}:MyMutex", 2))
+
+
+def test_an_edit_of_the_file_counts_at_once(write: Write) -> None:
+    """A notebook got the verdict of the file as it was when it was first used."""
+    good, bad = "self.queue = [1]", "self.granted()  "
+    assert len(good) == len(bad)  # an edit that neither the size nor a clock in seconds shows
+    text = '"""Mine.\n\nEnsures  ME1.\n"""\n' + MUTEX + RELEASE
+    path = write("mine.py", text.format(body=good))
+    moment = path.stat().st_mtime_ns
+    name = f"{path}:MyMutex"
+    first = find(name)
+    assert find(name).algorithm is first.algorithm
+    assert "ME1" not in perform(Check(name, 2)).violated
+    write("mine.py", text.format(body=bad))
+    os.utime(path, ns=(moment, moment))
+    assert find(name).algorithm is not first.algorithm
+    assert "ME1" in perform(Check(name, 2)).violated
+    write("mine.py", "def f(:\n")
+    with pytest.raises(CannotLoad, match="SyntaxError"):
+        find(name)
+    write("mine.py", text.format(body=good))
+    assert "ME1" not in perform(Check(name, 2)).violated
 
 
 def test_worker_processes_find_it(write: Write) -> None:
@@ -326,6 +465,26 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
 
 
 @pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize(
+    "after",
+    ["1.5", "'5ms'", "-5", "None", "True", "(1,)", "(9, 5)", "(-1, 5)", "(1, 2.5)", "[1, 2]"],
+)
+def test_a_delay_of_the_wrong_kind_is_refused(write: Write, command: str, after: str) -> None:
+    """A run failed in the simulator or accepted it, and a check accepted every one."""
+    text = MUTEX.format(body=f"self.set_timer(Hello(1), after={after})")
+    path = write("mine.py", text.replace("Message", "Timer") + RELEASE)
+    with pytest.raises(MistakeInAlgorithm) as caught:
+        if command == "run":
+            execute(Setup(f"{path}:MyMutex", 2))
+        else:
+            perform(Check(f"{path}:MyMutex", 2))
+    assert str(caught.value) == (
+        f"{AT}after={after} is not a delay; after is in microseconds: 5_000, or (5_000, 9_000) for"
+        " one that is drawn"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
 @pytest.mark.parametrize("leaving", ["SystemExit(0)", "SystemExit('enough')"])
 def test_a_handler_that_leaves_the_program_is_a_mistake(
     write: Write, command: str, leaving: str
@@ -336,3 +495,120 @@ def test_a_handler_that_leaves_the_program_is_a_mistake(
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("habemus: ") and "SystemExit: " in done.stderr
+
+
+BROKEN_METHODS = {
+    "on_start raises": (
+        "    def on_start(self) -> None:\n        self.queue[0]",
+        "line 13, in on_start: IndexError: list index out of range",
+    ),
+    "on_start has a typo": (
+        "    def on_start(self) -> None:\n        self.queu.append(1)",
+        "line 13, in on_start: AttributeError: .* did you mean self.queue?",
+    ),
+    "a guard raises": (
+        "    def is_full(self) -> bool:\n        return self.queu\n    @whenever(is_full)\n"
+        "    def empty(self) -> None:\n        pass",
+        "line 13, in is_full: AttributeError: .* did you mean self.queue?",
+    ),
+    "system raises": (
+        "    @classmethod\n    def system(cls, size, **options):\n        return {}[size]",
+        "line 14, in system: KeyError: 2",
+    ),
+    "system returns nothing": (
+        "    @classmethod\n    def system(cls, size, **options):\n        pass",
+        r"line 12, in system: it returns None; return System\(plans, topology, clients\)",
+    ),
+}
+AT_THE_END = {
+    "awaits raises": (
+        "    def awaits(self):\n        return [1 // 0]",
+        "line 13, in awaits: ZeroDivisionError",
+    ),
+    "awaits returns a number": (
+        "    def awaits(self):\n        return 1",
+        "line 12, in awaits: it returns 1; return the processes that it waits for",
+    ),
+    "awaits returns nothing": (
+        "    def awaits(self):\n        return [None]",
+        r"line 12, in awaits: it returns \[None\]; return the processes",
+    ),
+    "costs raises": (
+        "    def costs(self, size):\n        return size / 0",
+        "line 13, in costs: ZeroDivisionError",
+    ),
+    "costs returns a number": (
+        "    def costs(self, size):\n        return 3",
+        r"line 12, in costs: it returns 3; return MutexCosts\(",
+    ),
+}
+
+
+def _with_method(method: str) -> str:
+    text = MUTEX.format(body="self.granted()").replace("import Message", "import Message, whenever")
+    return text + RELEASE.lstrip("\n") + method + "\n"
+
+
+@pytest.mark.parametrize("case", [*BROKEN_METHODS, *AT_THE_END])
+def test_a_mistake_in_another_method_is_one_line_in_a_run(write: Write, case: str) -> None:
+    """Each was a traceback and exit code 1, which is that of a violation."""
+    method, why = {**BROKEN_METHODS, **AT_THE_END}[case]
+    path = write("mine.py", _with_method(method))
+    with pytest.raises(MistakeInAlgorithm, match=f"^mine.py, {why}") as caught:
+        execute(Setup(f"{path}:MyMutex", 2))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("case", BROKEN_METHODS)
+def test_a_mistake_in_another_method_is_one_line_in_a_check(write: Write, case: str) -> None:
+    method, why = BROKEN_METHODS[case]
+    path = write("mine.py", _with_method(method))
+    with pytest.raises(MistakeInAlgorithm, match=f"^mine.py, {why}"):
+        perform(Check(f"{path}:MyMutex", 2))
+
+
+def test_a_wrong_awaits_is_one_line_in_the_story_of_a_deadlock(write: Write) -> None:
+    text = _with_method("    def awaits(self):\n        return 1")
+    path = write("mine.py", text.replace("self.granted()", "pass"))
+    with pytest.raises(MistakeInAlgorithm, match=r"^mine.py, line 12, in awaits: it returns 1"):
+        assert perform(Check(f"{path}:MyMutex", 2)).findings
+
+
+@pytest.mark.parametrize("command", ["run", "check", "sweep", "compare"])
+def test_commands_end_with_a_usage_error_on_a_mistake(write: Write, command: str) -> None:
+    write("mine.py", _with_method("    def on_start(self) -> None:\n        self.queue[0]"))
+    words = [sys.executable, "-W", "error", "-m", "habemus", command, "mine.py:MyMutex", "-n", "2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "mine.py, line 13, in on_start: IndexError" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ("assumes = 'reliable'", r"MyMutex.assumes = 'reliable': write assumes = Assumptions\("),
+        ("def __init__(self): self.queue = []", "MyMutex.__init__: .* or set them in on_start"),
+        ("@whenever\n    def empty(self): ...", "MyMutex.empty: @whenever takes the guard of the"),
+        ("@whenever(True)\n    def empty(self): ...", r"@whenever\(True\): the guard of a rule is"),
+        ("async def acquire(self): ...", "MyMutex.acquire is async, and would never run;"),
+        ("async def acquire(self): yield", "MyMutex.acquire is async, and would never run;"),
+        ("def release(self): yield", "MyMutex.release is a generator .* write a plain def"),
+        ("def on_start(self): yield", "MyMutex.on_start is a generator"),
+        (
+            "def is_on(self): yield\n    @whenever(is_on)\n    def rule(self): ...",
+            "MyMutex.is_on is",
+        ),
+        ("shows = ('zz',)", "MyMutex.shows names 'zz', which is not a variable; there are queue"),
+        (
+            "shows = 'queue'",
+            r'MyMutex.shows = .*: write a tuple of names, as in shows = \("queue",\)',
+        ),
+        ("name = 5", "MyMutex.name = 5: the name of an algorithm is a string"),
+        ("def system(self, size): ...", "MyMutex.system is called on the class: .*@classmethod"),
+    ],
+)
+def test_a_member_of_the_wrong_kind_is_refused(write: Write, member: str, why: str) -> None:
+    path = write("mine.py", _with_method(f"    {member}"))
+    with pytest.raises(CannotLoad, match=why):
+        find(f"{path}:MyMutex")

@@ -171,3 +171,46 @@ def test_a_process_named_twice_is_refused(name: str) -> None:
 def test_neighbours_that_cannot_be_are_refused(neighbours: dict[int, tuple[int, ...]]) -> None:
     with pytest.raises(MistakeInPlan):
         Topology("wrong", neighbours)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "why"),
+    [
+        ([(1, 2)], r"\[\(1, 2\)\] is not a dict; a topology has a name and the neighbours of each"),
+        ({"1": ()}, "'1' is not a process; a topology has"),
+        ({1: 2, 2: 1}, "the neighbours of 1 are 2, which is not a tuple; .* as in Topology"),
+    ],
+)
+def test_neighbours_of_the_wrong_type_are_refused(neighbours: Any, why: str) -> None:
+    with pytest.raises(MistakeInPlan, match=why):
+        Topology("odd", neighbours)
+
+
+def test_neighbours_may_be_lists() -> None:
+    assert Topology("pair", {1: [2], 2: [1]}).neighbours == {1: (2,), 2: (1,)}
+
+
+@pytest.mark.parametrize(
+    ("plans", "topology", "clients", "why"),
+    [
+        (
+            {1: Process()},
+            {1: ()},
+            (1,),
+            r"the topology of a system is \{1: \(\)\}",
+        ),
+        ([Process()], complete([1]), (1,), r"the plans of a system are \[.*\]; give a dict"),
+        (
+            {1: Process},
+            complete([1]),
+            (1,),
+            r"the plan of process 1 is .*; a plan is made by",
+        ),
+        ({1: Process()}, complete([1]), 1, "the clients of a system are 1; give a tuple"),
+    ],
+)
+def test_parts_of_a_system_of_the_wrong_type_are_refused(
+    plans: Any, topology: Any, clients: Any, why: str
+) -> None:
+    with pytest.raises(MistakeInPlan, match=why):
+        System(plans, topology, clients)

@@ -9,7 +9,7 @@ collects the confirmations of all locks before it confirms (docs/members.md).
 Source   ours; Burrows: The Chubby lock service, OSDI 2006, has one master for all its locks.
 Assumes  each `LeaderChanged` is what the election at this process indicated, in the same order.
 Cost     no message.
-Ensures  what the shared election ensures.
+Ensures  nothing of its own; what the shared election ensures.
 """
 
 from habemus.core import ProcessId, Timer, upon

@@ -443,13 +443,6 @@ def _shows(shown: Shown, entry: Entry, place: Place) -> bool:
 # What the cards say together.
 
 
-def claims(entry: Entry, name: str) -> bool:
-    """Return whether the card of the algorithm claims a property; a claim of ME2 covers both of its
-    parts.
-    """
-    return name in entry.box.ensures or name.partition("-")[0] in entry.box.ensures
-
-
 def assumed(entry: Entry, place: Place, size: int) -> bool:
     """Return whether the algorithm claims its properties under these faults too, with this many
     participants.
@@ -480,7 +473,7 @@ def contradictions(card: Card) -> list[tuple[Place, Cell]]:
     violated = [
         (place, cell)
         for place, cell in card.cells.items()
-        if cell.verdict is Verdict.VIOLATED and claims(entry, place[2])
+        if cell.verdict is Verdict.VIOLATED and entry.claims(place[2])
     ]
     return [(place, cell) for place, cell in violated if assumed(entry, place, _size(card, cell))]
 
@@ -628,7 +621,7 @@ def _matrix(rows: list[CardRow], name: str, says: str) -> list[str]:
     ]
     for row in rows:
         algorithm = row.card.algorithm
-        claimed = "claimed" if claims(find(algorithm), name) else ""
+        claimed = "claimed" if find(algorithm).claims(name) else ""
         cells = " | ".join(_brief(row.card, row.cells.get(model)) for model in models)
         lines.append(f"| [`{algorithm}`](#{algorithm}) | {row.timing} | {claimed} | {cells} |")
     return [*lines, ""]

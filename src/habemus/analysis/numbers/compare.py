@@ -352,9 +352,7 @@ def row_of(task: ComparisonTask) -> ComparisonRow:
     formula = dict(report.costs["formula"])
     if formula["messages"] is None:
         formula["messages"] = mean_messages_of_voting(entry, setup.n)
-    claimed = [
-        name for name in report.violated if {name, name.partition("-")[0]} & set(entry.box.ensures)
-    ]
+    claimed = [name for name in report.violated if entry.claims(name)]
     return ComparisonRow(
         entry.name,
         setup.n,

@@ -198,13 +198,13 @@ def problem_of(name: str) -> Problem | None:
 def claims(algorithm: str, name: str) -> bool:
     """Return whether the card claims a property; a claim of ME2 covers both of its parts."""
     entry = entry_of(algorithm)
-    return entry is not None and bool({name, name.partition("-")[0]} & set(entry.box.ensures))
+    return entry is not None and entry.claims(name)
 
 
 def _counts(algorithm: str, name: str) -> bool:
     """Return whether a property decides the verdict."""
     entry = entry_of(algorithm)
-    return entry is None or name in entry.problem.always_counted or name in entry.box.ensures
+    return entry is None or name in entry.problem.always_counted or entry.claims(name)
 
 
 def _kind(row: GridRow) -> str:

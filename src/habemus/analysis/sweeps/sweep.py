@@ -18,6 +18,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.core.assumptions import Crashes
 from habemus.core.process import MistakeInAlgorithm
 from habemus.core.properties import Verdict
+from habemus.runs.execution import Execution
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -129,8 +130,8 @@ def _claim(finding: str, entry: Entry) -> bool:
     """Return whether a property must hold in a run of a sweep; a claim of ME2 covers both of its
     parts.
     """
-    claimed = {*entry.box.ensures, *entry.assumes.holds_without_pauses}
-    return bool({finding, finding.partition("-")[0]} & claimed)
+    unpaused = entry.assumes.holds_without_pauses
+    return entry.claims(finding) or finding in unpaused or finding.partition("-")[0] in unpaused
 
 
 class SeedBatch(NamedTuple):
@@ -180,6 +181,17 @@ def _note(tally: Tally, seed: int, setup: Setup, report: Report) -> None:
             )
     tally.violated += bool(violated)
     tally.undecided += bool(open_)
+
+
+def _try_out(entry: Entry, setup: Setup) -> None:
+    """Start a run and judge it, so that an algorithm that cannot start is refused at once.
+
+    An error of a handler later on is a result: it has the seed that leads to it.
+    """
+    execution = Execution(setup, keep=False, entry=entry)
+    execution.advance(0)
+    execution.findings()
+    execution.costs()
 
 
 @dataclass
@@ -232,6 +244,7 @@ class Sweep:
         """Make the runs. An interrupt ends the sweep early; the results so far are kept."""
         for name in self.algorithms:
             self.setups.check(find(name))
+            _try_out(find(name), self.setups.setup(find(name), self.first))
         try:
             for batch, tally in results(tally_of, self.batches(), jobs):
                 self.tallies[batch.algorithm].add(tally)

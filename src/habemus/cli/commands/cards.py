@@ -11,7 +11,6 @@ from habemus.analysis.cards.bounds import EVENTUAL, SYNCHRONOUS
 from habemus.analysis.cards.search import (
     CardRow,
     Shown,
-    claims,
     contradictions,
     grounds,
     make,
@@ -204,7 +203,7 @@ def _label(row: CardRow, name: str) -> str:
     short = {UNTIMED: "", SYNCHRONOUS: ", in time", EVENTUAL: ", in time at last"}.get(
         row.timing, ", any time"
     )
-    return f"{row.card.algorithm}{short}{' *' if claims(find(row.card.algorithm), name) else ''}"
+    return f"{row.card.algorithm}{short}{' *' if find(row.card.algorithm).claims(name) else ''}"
 
 
 def _in_colour(card: Card, cell: Cell | None, width: int) -> str:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 from habemus.core.events import Event, note
+from habemus.core.mistakes import awaited_by
 from habemus.core.node import Broadcast, Chosen, Effect, Indicate, PureNode, Send
 from habemus.core.process import ProcessId
 from habemus.core.system import System
@@ -94,7 +95,7 @@ def awaits(search: Graph, state: int) -> dict[ProcessId, list[ProcessId]]:
         if model.is_up(number):
             node = PureNode(model.stack, model.process, model.peers, lambda options: options[0])
             node.restore(model.state_of(number))
-            found[model.process] = list(node.parts[0].awaits())
+            found[model.process] = awaited_by(node.parts[0])
     return found
 
 

@@ -17,7 +17,7 @@ from functools import cached_property, partial
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
-from habemus.core.mistakes import check_variables, guard_effects
+from habemus.core.mistakes import Constants, check_variables, guard_effects
 from habemus.core.model import ClientModel, ClientState, ExternalEvent, PossibleRequest
 from habemus.core.node import (
     Broadcast,
@@ -306,6 +306,7 @@ class ProcessModel:
         self._unchecked = [
             part for part in self._node.parts if not type(part).__module__.startswith("habemus.")
         ]
+        self._constants = [Constants(part) for part in self._unchecked]
         self._known_steps: dict[tuple[int, Hashable], tuple[StepOutcome, ...]] = {}
         self._known_expanded: dict[tuple[int, ...], list[ExpandedEvent]] = {}
         self._known_openings: dict[tuple[int, ...], list[tuple[int, tuple[int, ...]]]] = {}
@@ -358,11 +359,22 @@ class ProcessModel:
         except TypeError:  # not even comparable
             self._check_variables(key)
             raise
-        if self._unchecked and len(self.states) > known:
-            self._check_variables(key)
+        if self._unchecked:
+            self._check_unchecked(key, is_new=len(self.states) > known)
         return number
 
+    def _check_unchecked(self, key: Hashable, *, is_new: bool) -> None:
+        for each in self._constants:
+            each.check(self._handler(key))
+        if is_new:
+            self._check_variables(key)
+
     def _check_variables(self, key: Hashable) -> None:
+        for part in self._unchecked:
+            check_variables(part, self._handler(key))
+
+    def _handler(self, key: Hashable) -> Callable[..., None]:
+        """Return the function that handles the event of this key."""
         top = type(self._node.parts[0])
         handler: Callable[..., None] = top.on_recover if key == "recover" else top.on_start
         match key:
@@ -371,8 +383,7 @@ class ProcessModel:
             case (int(), int() as port, Message() as event) | (int() as port, Timer() as event):
                 upon = type(self._node.parts[port]).__behaviour__.upon
                 handler = upon.get((type(event), None), handler)
-        for part in self._unchecked:
-            check_variables(part, handler)
+        return handler
 
     def outcomes_of(self, state: int, key: Hashable) -> tuple[StepOutcome, ...]:
         """Return all outcomes of the event with this key."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.events import Event, note
-from habemus.core.mistakes import check_variables, guard_effects
+from habemus.core.mistakes import Constants, check_variables, guard_effects
 from habemus.core.node import Part, Stack, State, settle_together
 from habemus.core.process import MistakeInAlgorithm, Process, ProcessId, Span
 from habemus.core.system import System
@@ -78,6 +78,7 @@ class Stepper:
         self._application = application
         self._skews = skews
         self._witness: Witness | None = None
+        self._constants: dict[ProcessId, list[Constants]] = {}
         self._settles: dict[ProcessId, Callable[[], None]] = {}
         self._outboxes: dict[ProcessId, list[tuple[int, ProcessId, Message]]] = {}
         self._indicated: dict[ProcessId, list[str]] = {}  # to the application, in this step
@@ -92,6 +93,7 @@ class Stepper:
         for me, stack in self.stacks.items():
             processes = stack.spawn(me, self._system.topology.neighbours[me])
             self.processes[me] = processes
+            self._constants[me] = list(map(Constants, processes)) if self._guarded else []
             raised: Raised = deque()
             is_alone = len(processes) == 1
             if not is_alone:
@@ -231,14 +233,14 @@ class Stepper:
         if self._is_plain(me):
             return handler
         settle, witness = self._settles.get(me), self._witness
-        guarded, parts = self._guarded, self.processes[me]
+        guarded, parts, constants = self._guarded, self.processes[me], self._constants[me]
 
         def step(process: Process, *event: Any) -> None:
             handler(process, *event)
             if settle is not None:
                 settle()
             if guarded:
-                _check_all(parts, written)
+                _check_all(parts, constants, written)
             if witness is not None and is_request:  # which `ask` reports
                 self._after_step(me, witness)
             elif witness is not None:
@@ -257,7 +259,7 @@ class Stepper:
         else:
             type(processes[0]).__behaviour__.settle(processes[0])
         if self._guarded:
-            _check_all(processes, getattr(type(processes[0]), method))
+            _check_all(processes, self._constants[me], getattr(type(processes[0]), method))
         if self._witness is not None:
             self._after_step(me, self._witness)
 
@@ -342,6 +344,10 @@ class Stepper:
         return ask
 
 
-def _check_all(parts: Sequence[Process], handler: Callable[..., None]) -> None:
+def _check_all(
+    parts: Sequence[Process], constants: Sequence[Constants], handler: Callable[..., None]
+) -> None:
     for part in parts:
         check_variables(part, handler)
+    for each in constants:
+        each.check(handler)

@@ -21,7 +21,6 @@ from habemus.analysis.cards.search import (
     CardTask,
     Shown,
     assumed,
-    claims,
     contradictions,
     inherit,
     make,
@@ -126,7 +125,7 @@ def test_every_claim_under_assumed_faults_is_decided(name: str) -> None:
         place
         for place, cell in card.cells.items()
         if cell.verdict is Verdict.UNDECIDED
-        and claims(entry, place[2])
+        and entry.claims(place[2])
         and assumed(entry, place, 3 if cell.search is None else card.searches[cell.search].check.n)
     ]
     assert not undecided
@@ -222,8 +221,8 @@ def test_what_a_card_assumes(name: str, place: Place, size: int, expected: bool)
 
 
 def test_a_claim_of_me2_is_one_of_both_parts() -> None:
-    assert claims(find("central"), "ME2-deadlock") and claims(find("central"), "ME2-starvation")
-    assert not claims(find("central"), "ME3")
+    assert find("central").claims("ME2-deadlock") and find("central").claims("ME2-starvation")
+    assert not find("central").claims("ME3")
 
 
 @pytest.mark.parametrize("name", [each.name for each in scenarios().values() if each.shows])
