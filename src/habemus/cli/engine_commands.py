@@ -28,13 +28,13 @@ def say_engine(
     cluster: str | None,
     service: str,
     as_json: bool,
-    papers: dict[str, str | None],
+    credential_files: dict[str, str | None],
 ) -> int:
     """Show the locks of an engine, or one of them; return the exit code."""
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
 
-    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+    with Cluster(cluster, Credentials.of_files(**credential_files)) as here:
         seen = here.status()
     if name is not None:
         wanted = (service, name)
@@ -62,13 +62,17 @@ def say_engine(
 
 
 def release_at_engine(
-    name: str, cluster: str | None, service: str, as_json: bool, papers: dict[str, str | None]
+    name: str,
+    cluster: str | None,
+    service: str,
+    as_json: bool,
+    credential_files: dict[str, str | None],
 ) -> int:
     """Revoke a lock of an engine; return the exit code."""
     from habemus.client.blocking import Cluster
     from habemus.client.credentials import Credentials
 
-    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+    with Cluster(cluster, Credentials.of_files(**credential_files)) as here:
         taken = here.force(name, service=service)["taken"]
     if as_json:
         say_json({"name": name, "lost": [] if taken is None else [{"client": taken}]})

@@ -39,14 +39,14 @@ class Credentials(NamedTuple):
         )
 
     @classmethod
-    def of_files(cls, **papers: str | None) -> Credentials:
+    def of_files(cls, **credential_files: str | None) -> Credentials:
         """Return the credentials in files: ca, certificate, key, secret_file."""
         return cls.given(
             None,
-            papers.get("ca"),
-            papers.get("certificate"),
-            papers.get("key"),
-            papers.get("secret_file"),
+            credential_files.get("ca"),
+            credential_files.get("certificate"),
+            credential_files.get("key"),
+            credential_files.get("secret_file"),
         )
 
     def at(self, cluster: ClusterAddress) -> Credentials:

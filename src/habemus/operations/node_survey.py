@@ -91,10 +91,10 @@ class ClusterSurvey:
             each.close()
 
 
-def survey_cluster(named: str | None, **papers: str | None) -> ClusterSurvey:
+def survey_cluster(named: str | None, **credential_files: str | None) -> ClusterSurvey:
     """Return the survey of the named cluster; `Unreachable` if no node answers."""
     cluster = cluster_address(named)
-    credentials = Credentials.of_files(**papers).at(cluster)
+    credentials = Credentials.of_files(**credential_files).at(cluster)
     found = _connected(cluster, credentials)
     # a node that is about to join knows no other one
     welcome = max((each.welcome for each in found.values()), key=lambda each: len(each["nodes"]))

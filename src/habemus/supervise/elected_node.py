@@ -121,7 +121,7 @@ class LeaderFinder:
     def __init__(self, request: LockRequest, node: int | None = None, left: str = "") -> None:
         self._request = request
         self._node = node
-        self._find = NodeFinder(request.cluster, request.papers, left)
+        self._find = NodeFinder(request.cluster, request.credential_files, left)
 
     def __call__(self, deadline_us: int | None) -> LockConnection:
         """Connect to a node; `NoNodeReached` if none answers, `CommandExit` if it never will."""

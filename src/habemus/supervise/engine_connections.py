@@ -29,11 +29,11 @@ class EngineFinder:
     """Connects to an engine for a command."""
 
     def __init__(
-        self, url: str, papers: Mapping[str, str | None], lease: float | None = None
+        self, url: str, credential_files: Mapping[str, str | None], lease: float | None = None
     ) -> None:
         try:
             url, self._offset = split_offset(url)
-            self._engine = engine_at(url, Credentials.of_files(**papers))
+            self._engine = engine_at(url, Credentials.of_files(**credential_files))
         except ValueError as reason:
             raise CommandExit(BAD_USE, str(reason)) from None
         self._lease = lease

@@ -127,7 +127,7 @@ class LockRequest:
         lease: float | None = None,
         cluster: str | None = None,
         service: str = LOCKS,
-        papers: dict[str, str | None] | None = None,
+        credential_files: dict[str, str | None] | None = None,
     ) -> None:
         self.name = ELECTIONS + name if leads else name
         self.command = list(command)
@@ -137,7 +137,7 @@ class LockRequest:
         self.lease = lease
         self.cluster = cluster
         self.service = service
-        self.papers = papers or {}  # files with credentials
+        self.credential_files = credential_files or {}  # files with credentials
 
     @property
     def shown(self) -> str:

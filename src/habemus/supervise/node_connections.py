@@ -50,23 +50,25 @@ def _finder(request: LockRequest, node: int | None) -> Callable[[int | None], Lo
     if is_at_engine:
         from habemus.supervise.engine_connections import EngineFinder
 
-        return EngineFinder(named or "", request.papers, request.lease)
+        return EngineFinder(named or "", request.credential_files, request.lease)
     if request.leads:
         from habemus.supervise.elected_node import LeaderFinder
 
         return LeaderFinder(request, node)
-    return NodeFinder(request.cluster, request.papers)
+    return NodeFinder(request.cluster, request.credential_files)
 
 
 class NodeFinder:
     """Connects to one node after the other for a command; nodes that it tried before come last.
 
-    papers: files with the credentials, by the names of `Credentials.of_files`.
+    credential_files: files with the credentials, by the names of `Credentials.of_files`.
     """
 
-    def __init__(self, named: str | None, papers: Mapping[str, str | None], left: str = "") -> None:
+    def __init__(
+        self, named: str | None, credential_files: Mapping[str, str | None], left: str = ""
+    ) -> None:
         self._named = named
-        self._papers = papers
+        self._credential_files = credential_files
         self._last: NodeConnection | None = None
         self._given: dict[NodeAddress, float] = {NodeAddress(left): 1.0} if left else {}
 
@@ -76,7 +78,7 @@ class NodeFinder:
         try:
             told = () if self._last is None else told_nodes(self._last.welcome)
             cluster = cluster_address(self._named)._replace(told=told)
-            credentials = Credentials.of_files(**self._papers).at(cluster)
+            credentials = Credentials.of_files(**self._credential_files).at(cluster)
         except Unreachable as reason:
             raise CommandExit(UNREACHABLE, str(reason)) from None
         except ValueError as reason:

@@ -14,7 +14,7 @@ from habemus.cli.output import Exit, json_option, say_json
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @cluster_options
 @json_option
-def backup(file: Path, cluster: str | None, as_json: bool, **papers: str | None) -> int:
+def backup(file: Path, cluster: str | None, as_json: bool, **credential_files: str | None) -> int:
     """Write a backup of a running cluster to FILE.
 
     It contains the largest term, so that the fencing tokens of a restored cluster are larger than
@@ -28,7 +28,7 @@ def backup(file: Path, cluster: str | None, as_json: bool, **papers: str | None)
     from habemus.operations.backup import Backup, BadBackup
     from habemus.operations.node_survey import survey_cluster
 
-    survey = survey_cluster(cluster, **papers)
+    survey = survey_cluster(cluster, **credential_files)
     seen = survey.look()
     survey.close()
     try:

@@ -98,19 +98,19 @@ def certs(
         subjects += _clients(cluster, authority.certificate.parent, clients)
         if secret is not None and secret.exists():
             secret_in(secret)  # raises if no node would accept it
-        papers = make(authority, cluster, subjects, days, renew)
+        issued = make(authority, cluster, subjects, days, renew)
         made_secret = secret is not None and make_secret(secret)
     if as_json:
         say_json(
             {
                 "cluster": cluster,
-                "certificates": [_shown(paper) for paper in papers],
+                "certificates": [_shown(each) for each in issued],
                 "secret": None if secret is None else {"file": str(secret), "written": made_secret},
                 "tls": tls,
             }
         )
         return
-    for name, (certificate, key), expires, is_new in papers:
+    for name, (certificate, key), expires, is_new in issued:
         click.echo(
             f"{'wrote' if is_new else 'kept '}  {certificate} and {key}: {name}, until"
             f" {expires:%Y-%m-%d}"

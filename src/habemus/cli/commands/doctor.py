@@ -29,7 +29,7 @@ def doctor(
     number: int | None,
     cluster: str | None,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Check nodes, quorum, leader, versions and clocks of a cluster; with --config also the disk,
     the certificates and the clock of this machine.
@@ -57,7 +57,9 @@ def doctor(
         elif number is not None:
             raise click.UsageError("--id needs --config")
         try:
-            survey = survey_cluster(cluster or (None if file is None else str(file)), **papers)
+            survey = survey_cluster(
+                cluster or (None if file is None else str(file)), **credential_files
+            )
         except Unreachable as reason:
             checks.append(checkup.HealthCheck("nodes", checkup.PROBLEM, str(reason)))
         else:

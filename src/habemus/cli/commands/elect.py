@@ -45,7 +45,7 @@ def elect(
     cluster: str | None,
     service: str,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Call an election of the nodes, and print the leader when they agree.
 
@@ -58,7 +58,7 @@ def elect(
     """
     from habemus.operations.node_survey import survey_cluster
 
-    survey = survey_cluster(cluster, **papers)
+    survey = survey_cluster(cluster, **credential_files)
     try:
         caller = _caller(survey, node)
         survey.clients[caller].ask("elect", service, name)

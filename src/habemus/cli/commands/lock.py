@@ -107,10 +107,17 @@ def lock_request(
             lock_name(name)
         except ValueError as reason:
             raise click.UsageError(str(reason)) from None
-    papers = {name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in CREDENTIALS}
-    given = {name: file for name, file in papers.items() if file}
+    credential_files = {
+        name.replace("-", "_"): more.pop(name.replace("-", "_")) for name in CREDENTIALS
+    }
+    given = {name: file for name, file in credential_files.items() if file}
     return LockRequest(
-        name, command, leads=leads, timeout=0.0 if tries else timeout, papers=given, **more
+        name,
+        command,
+        leads=leads,
+        timeout=0.0 if tries else timeout,
+        credential_files=given,
+        **more,
     )
 
 

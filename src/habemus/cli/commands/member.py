@@ -49,9 +49,13 @@ def member() -> None:
 @cluster_options
 @timeout_option
 @json_option
-def list_(cluster: str | None, timeout: float, as_json: bool, **papers: str | None) -> int:
+def list_(
+    cluster: str | None, timeout: float, as_json: bool, **credential_files: str | None
+) -> int:
     """Show members and learners, as the leader knows them."""
-    return _run(cluster, papers, timeout, as_json, lambda changes: changes.view(), _say_list)
+    return _run(
+        cluster, credential_files, timeout, as_json, lambda changes: changes.view(), _say_list
+    )
 
 
 @member.command(epilog="Example: habemus member add 4 10.0.0.4:7400")
@@ -66,7 +70,7 @@ def add(
     cluster: str | None,
     timeout: float,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Add node NUMBER, which waits at ADDRESS, to the members.
 
@@ -75,7 +79,12 @@ def add(
     at = _address(address)
     done = f"node {number} is a member"
     return _run(
-        cluster, papers, timeout, as_json, lambda changes: changes.add(number, at), _said(done)
+        cluster,
+        credential_files,
+        timeout,
+        as_json,
+        lambda changes: changes.add(number, at),
+        _said(done),
     )
 
 
@@ -85,12 +94,17 @@ def add(
 @timeout_option
 @json_option
 def remove(
-    number: int, cluster: str | None, timeout: float, as_json: bool, **papers: str | None
+    number: int, cluster: str | None, timeout: float, as_json: bool, **credential_files: str | None
 ) -> int:
     """Remove node NUMBER from the cluster.  If it is up, it stops."""
     done = f"node {number} is removed"
     return _run(
-        cluster, papers, timeout, as_json, lambda changes: changes.remove(number), _said(done)
+        cluster,
+        credential_files,
+        timeout,
+        as_json,
+        lambda changes: changes.remove(number),
+        _said(done),
     )
 
 
@@ -106,7 +120,7 @@ def replace(
     cluster: str | None,
     timeout: float,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Put a node with an empty disk in the place of node NUMBER, which has lost its own.
 
@@ -116,7 +130,12 @@ def replace(
     at = None if address is None else _address(address)
     done = f"node {number} is replaced"
     return _run(
-        cluster, papers, timeout, as_json, lambda changes: changes.replace(number, at), _said(done)
+        cluster,
+        credential_files,
+        timeout,
+        as_json,
+        lambda changes: changes.replace(number, at),
+        _said(done),
     )
 
 
@@ -135,7 +154,7 @@ def _address(text: str) -> Address:
 
 def _run(
     cluster: str | None,
-    papers: dict[str, str | None],
+    credential_files: dict[str, str | None],
     seconds: float,
     as_json: bool,
     change: Callable[[MemberChanges], MembersView],
@@ -145,7 +164,7 @@ def _run(
     from habemus.operations.members import MemberChanges, NotChanged
     from habemus.operations.node_survey import survey_cluster
 
-    changes = MemberChanges(survey_cluster(cluster, **papers), seconds)
+    changes = MemberChanges(survey_cluster(cluster, **credential_files), seconds)
     try:
         view = change(changes)
     except (NotChanged, RefusedByNode) as reason:

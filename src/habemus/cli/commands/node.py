@@ -176,8 +176,10 @@ def node(
         settings = dataclasses.replace(config.settings(number, joins=joins), replace=replace)
         if settings.metrics is not None:
             import habemus.runtimes.live.monitoring.metrics  # noqa: F401  # is it installed?
-    with_papers = partial(config.contexts_of, number)
-    return runner()(_run(settings, services, as_json, with_stdin, grace, formatter, with_papers))
+    with_credentials = partial(config.contexts_of, number)
+    return runner()(
+        _run(settings, services, as_json, with_stdin, grace, formatter, with_credentials)
+    )
 
 
 async def _run(

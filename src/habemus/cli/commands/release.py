@@ -44,7 +44,7 @@ def release(
     cluster: str | None,
     service: str,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Revoke the lock NAME from its holder.
 
@@ -60,10 +60,10 @@ def release(
     if not force:
         raise click.UsageError(WARNING)
     if is_engine_named(cluster):
-        return release_at_engine(name, cluster, service, as_json, papers)
+        return release_at_engine(name, cluster, service, as_json, credential_files)
     from habemus.operations.node_survey import survey_cluster
 
-    survey = survey_cluster(cluster, **papers)
+    survey = survey_cluster(cluster, **credential_files)
     seen = survey.look()
     lock = next(
         (each for each in seen.locks if (each.service, each.name) == (service, name)),

@@ -30,7 +30,11 @@ LOCK_HEADS = ("lock", "holder", "node", "token", "held for", "waiting")
 @service_option
 @json_option
 def status(
-    name: str | None, cluster: str | None, service: str, as_json: bool, **papers: str | None
+    name: str | None,
+    cluster: str | None,
+    service: str,
+    as_json: bool,
+    **credential_files: str | None,
 ) -> int:
     """Show the state of every node and lock of a cluster, or of the lock NAME.
 
@@ -42,10 +46,10 @@ def status(
       125  no node answers
     """
     if is_engine_named(cluster):
-        return say_engine(name, cluster, service, as_json, papers)
+        return say_engine(name, cluster, service, as_json, credential_files)
     from habemus.operations.node_survey import survey_cluster
 
-    survey = survey_cluster(cluster, **papers)
+    survey = survey_cluster(cluster, **credential_files)
     seen = survey.look()
     survey.close()
     if name is not None:

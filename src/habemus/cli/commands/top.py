@@ -67,7 +67,7 @@ def top(
     interval: float,
     once: bool,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Show who holds which lock, who waits, and for how long, until Ctrl-C.
 
@@ -75,7 +75,7 @@ def top(
     """
     from habemus.operations.node_survey import survey_cluster
 
-    survey = survey_cluster(cluster, **papers)
+    survey = survey_cluster(cluster, **credential_files)
     try:
         if once or not (as_json or sys.stdout.isatty()):
             seen = survey.look()

@@ -37,7 +37,7 @@ def watch(
     cluster: str | None,
     service: str,
     as_json: bool,
-    **papers: str | None,
+    **credential_files: str | None,
 ) -> int:
     """Print the holder of the lock NAME: one line now, and one for every change, until Ctrl-C.
 
@@ -52,7 +52,7 @@ def watch(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)  # a signal is the normal end of this command
-    with Cluster(cluster, Credentials.of_files(**papers)) as here:
+    with Cluster(cluster, Credentials.of_files(**credential_files)) as here:
         elected = election_service(here.status().get("services", {}), service)
         standings: Iterator[LockState] = here.watch(
             ELECTIONS + name if election and elected is None else name,

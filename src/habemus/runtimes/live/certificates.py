@@ -105,7 +105,7 @@ def make(
     signer, exists = _load_authority(authority, now), authority.certificate.exists()
     if signer is None:
         signer = _new_authority(cluster, now)
-    papers = [
+    made = [
         IssuedCertificate(
             f"the authority of {cluster}",
             authority,
@@ -120,7 +120,7 @@ def make(
         if certificate is None:
             certificate, key = _sign(subject, signer, days, now)
             signed.append((subject.files, Credential(certificate, key)))
-        papers.append(
+        made.append(
             IssuedCertificate(
                 subject.name, subject.files, certificate.not_valid_after_utc, kept is None
             )
@@ -133,7 +133,7 @@ def make(
             0o644,
             renew and files != authority,
         )
-    return papers
+    return made
 
 
 def make_secret(path: Path) -> bool:
