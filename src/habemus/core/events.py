@@ -163,6 +163,11 @@ def lines(events: Iterator[Event]) -> Iterator[str]:
         yield event._line(found[1])
 
 
+def notation_of(name: str, value: Any = None) -> str:
+    """Return a message, a timer or a request in the notation of schedules."""
+    return Event(0, 0, "", name, value).notation()
+
+
 def note(value: Any) -> dict[str, Any]:
     """Make the value field of an event that carries no message, timer or indication."""
     return {"value": plain_of(value)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from habemus.catalog.entries import Entry
 from habemus.core.application import Drive
-from habemus.core.events import Event
+from habemus.core.events import Event, notation_of
 from habemus.core.mistakes import awaited_by
 from habemus.core.node import Stack
 from habemus.core.process import Process, ProcessId, Span, T
@@ -26,7 +26,7 @@ from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Nth, Recover
 from habemus.runtimes.sim.network import Bits, Network, Sampler
 from habemus.runtimes.sim.simulation import Record, Simulation
-from habemus.schedules.schedule import Step, drawn, said
+from habemus.schedules.schedule import Step, drawn
 
 NEVER = 10**12
 """Delay of messages and timers that the schedule does not have: long after its end."""
@@ -96,7 +96,7 @@ class ScriptedRun(Calls):
             now = 0 if self._drive is None else self._drive.now
             coming = [
                 moment
-                for moment in moments.get(said(type(timer).__name__, timer), [])
+                for moment in moments.get(notation_of(type(timer).__name__, timer), [])
                 if moment > now
             ]
             set_timer(timer, after=coming[0] - now if coming else self.late - now)

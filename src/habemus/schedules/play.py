@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from habemus.catalog.entries import Entry, find
-from habemus.core.events import Event, note
+from habemus.core.events import Event, notation_of, note
 from habemus.core.mistakes import awaited_by
 from habemus.core.model import ExternalEvent, PossibleRequest
 from habemus.core.node import (
@@ -36,7 +36,7 @@ from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.check import Check
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.runtimes.sim.network import Network
-from habemus.schedules.schedule import Step, asked, drawn, said
+from habemus.schedules.schedule import Step, asked, drawn
 
 REQUESTS_EACH = 8
 """Bits for the requests of one process, where causality is tracked."""
@@ -225,7 +225,7 @@ class Stage:
         for me in self.nodes:
             is_up = me in self.up
             for parcel in self._arriving(me):
-                text = said(type(parcel.message).__name__, parcel.message)
+                text = notation_of(type(parcel.message).__name__, parcel.message)
                 kind = "receive" if is_up else "vanish"
                 part = self._path(me, parcel.port)
                 found[Step(kind, me, text, parcel.sender, part)] = None
@@ -236,7 +236,7 @@ class Stage:
                     text = asked(asking.name, plain_of(tuple(asking.arguments)))
                     found[Step("request", me, text)] = None
             for port, timer in sorted(self.timers[me]):
-                text = said(type(timer).__name__, timer)
+                text = notation_of(type(timer).__name__, timer)
                 found[Step("timer", me, text, part=self._path(me, port))] = None
         return [each for step in found for each in self._with_choices(step)]
 
@@ -315,12 +315,12 @@ class Stage:
             parcel
             for parcel in possible
             if (parcel.sender, self._path(parcel.to, parcel.port)) == (step.peer, step.part)
-            and said(type(parcel.message).__name__, parcel.message) == step.what
+            and notation_of(type(parcel.message).__name__, parcel.message) == step.what
         ]
         if equal:
             return equal[min(step.nth, len(equal)) - 1]
         coming = [
-            f"{said(type(each.message).__name__, each.message)} from {each.sender}"
+            f"{notation_of(type(each.message).__name__, each.message)} from {each.sender}"
             for each in possible
         ]
         raise Diverged(
@@ -357,13 +357,13 @@ class Stage:
 
     def _timer(self, step: Step) -> tuple[int, Timer]:
         for port, timer in sorted(self.timers[step.process]):
-            if (self._path(step.process, port), said(type(timer).__name__, timer)) == (
+            if (self._path(step.process, port), notation_of(type(timer).__name__, timer)) == (
                 step.part,
                 step.what,
             ):
                 return port, timer
         set_now = sorted(
-            said(type(timer).__name__, timer) for _, timer in self.timers[step.process]
+            notation_of(type(timer).__name__, timer) for _, timer in self.timers[step.process]
         )
         raise Diverged(
             f"no such timer is set, only {', '.join(set_now)}" if set_now else "no timer is set"

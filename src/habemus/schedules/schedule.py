@@ -22,9 +22,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from habemus.core.events import Event
+from habemus.core.events import Event, notation_of
 from habemus.core.process import ProcessId
-from habemus.core.values import Value
 from habemus.runtimes.checker.counterexample import STEP_US
 
 
@@ -105,18 +104,13 @@ def schedule(lines: str | Iterable[str]) -> list[Step]:
     return [parsed(line) for line in split if line.strip() and not line.strip().startswith("#")]
 
 
-def said(name: str, value: Value | Mapping[str, Any] | None = None) -> str:
-    """Return a message, a timer or a request in the notation of schedules."""
-    return Event(0, 0, "", name, value).notation()
-
-
 def asked(name: str, arguments: Sequence[Any]) -> str:
-    return said(name, {str(position): each for position, each in enumerate(arguments)})
+    return notation_of(name, {str(position): each for position, each in enumerate(arguments)})
 
 
 def drawn(plain: Any) -> str:
     """Return a chosen value in the notation of schedules."""
-    return said("_", {"value": plain})[2:-1]
+    return notation_of("_", {"value": plain})[2:-1]
 
 
 def schedule_of(events: Sequence[Event], steps: int) -> list[Step]:
@@ -215,4 +209,4 @@ def _ends(sent: Mapping[int | None, Event], lost: Event) -> tuple[ProcessId, Pro
     return found.process, found.peer
 
 
-__all__ = ["BadSchedule", "Step", "asked", "drawn", "parsed", "said", "schedule", "schedule_of"]
+__all__ = ["BadSchedule", "Step", "asked", "drawn", "parsed", "schedule", "schedule_of"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from habemus.core.events import Event
+from habemus.core.events import notation_of
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
 from habemus.runtimes.sim.application import Application
@@ -125,11 +125,6 @@ class Pending(NamedTuple):
             return MakeRequest(self.process, self.text)
         assert self.sender is not None
         return Deliver(self.process, self.sender, self.text, self.part, self.ordinal)
-
-
-def said(name: str, value: Any) -> str:
-    """Return a message, a timer or a request in the notation of schedules."""
-    return Event(0, 0, "", name, value).notation()
 
 
 class Intervening:
@@ -288,7 +283,7 @@ class Intervening:
             if self._fifo and (sender, address) in links:
                 obstacle = "an earlier message of the same link comes first"
             links.add((sender, address))
-            text = said(type(value).__name__, value)
+            text = notation_of(type(value).__name__, value)
             path = self._paths[port]
             return Pending("message", moment, process, sender, text, path, 1, obstacle, event)
         control = event[3]
@@ -301,7 +296,7 @@ class Intervening:
                 self._application.lives[process],
             ):
                 return None
-            text = said(name, {str(i): plain_of(each) for i, each in enumerate(arguments)})
+            text = notation_of(name, {str(i): plain_of(each) for i, each in enumerate(arguments)})
             obstacle = self._obstacle(process)
             return Pending("request", moment, process, None, text, "", 1, obstacle, event)
         if isinstance(control, Resume) and not self._injector.ends_pause(control):
@@ -317,7 +312,7 @@ class Intervening:
         if self._stepper.timers.get(control) != event[2]:
             return None  # it was cancelled or set again
         process, port = divmod(control.address, len(self._paths))
-        text = said(type(control.timer).__name__, control.timer)
+        text = notation_of(type(control.timer).__name__, control.timer)
         obstacle = self._obstacle(process)
         path = self._paths[port]
         return Pending("timer", moment, process, None, text, path, 1, obstacle, event)

@@ -501,7 +501,7 @@ class LockQueues:
         at: int,
         keeps: bool,
     ) -> None:
-        """Let a client go on with a lock that it holds at another node, by the token of the loan
+        """Let a client go on with a lock that it holds at another node, by the token of the grant
         there.
         """
         self.hear(session, at)
@@ -565,7 +565,7 @@ class LockQueues:
             self._forget(request)
 
     def move(self, session: ClientSession, id: int) -> None:
-        """Let a client take its lock to another node.  No other one gets it here by this loan."""
+        """Let a client take its lock to another node.  No other one gets it here by this grant."""
         request = session.requests.get(id)
         if request is None or request.held_lock is None or request.service not in self.movable:
             return
@@ -623,7 +623,7 @@ class LockQueues:
             self._lose(holder, "forced", "released by an operator (habemus release --force)")
             self.changed(service, name)
             self._make_request(lock, "release")
-            self._return_loan(lock)  # another node may make the coordinator reclaim it
+            self._return_unused(lock)  # another node may make the coordinator reclaim it
             self._request_if_needed(lock)
             return {"taken": holder.session.label, "reclaims": True}
         reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
@@ -661,7 +661,7 @@ class LockQueues:
 
         for lock in list(self._local_locks.values()):
             if lock.service == service and lock.holder is None:
-                self._return_loan(lock)
+                self._return_unused(lock)
 
     def reopen(self, service: str) -> None:
         self._closed.pop(service, None)
@@ -740,7 +740,7 @@ class LockQueues:
             elif lock.is_used:
                 lock.is_used = False
             elif not lock.reserved_for:
-                self._return_loan(lock)
+                self._return_unused(lock)
                 if self._local_locks.get(lock.key) is lock:
                     del self._local_locks[lock.key]
                 self._timers.cancel(lock.reservation_end)
@@ -753,10 +753,10 @@ class LockQueues:
             lock.is_requested = True
             if self._node.is_late(lock.process) and self._node.left_us(lock.process) == 0:
                 # The lock stayed with this node by a lease that has expired, and the timer is late.
-                self._return_loan(lock)
+                self._return_unused(lock)
             self._make_request(lock, "acquire")
 
-    def _return_loan(self, lock: LocalLock) -> None:
+    def _return_unused(self, lock: LocalLock) -> None:
         """Make the participant give back a lock that stayed with it, unless a client holds it."""
         if "return_unused" in self._kinds[lock.service].__behaviour__.requests:
             self._make_request(lock, "return_unused")
@@ -812,7 +812,7 @@ class LockQueues:
         """Release a lock.
 
         is_abrupt: the client did not release it, and may claim it at another node; so no other
-            client gets it here by the same loan.
+            client gets it here by the same grant.
         """
         self.changed(lock.service, lock.name)
         if is_abrupt and lock.service in self.movable:
@@ -820,7 +820,7 @@ class LockQueues:
         else:
             self._make_request(lock, "release")
         if lock.service in self._closed:
-            self._return_loan(lock)
+            self._return_unused(lock)
         self._request_if_needed(lock)
 
     def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:
