@@ -325,7 +325,6 @@ _NO_EFFECT: dict[type, str] = {
     Pause: "the process was down or paused already",
     Cut: "the links were cut already",
     Heal: "the links were not cut",
-    Slow: "it names no links",
 }
 """Why a fault whose moment came changed nothing."""
 

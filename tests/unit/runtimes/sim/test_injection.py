@@ -387,7 +387,6 @@ def test_a_slow_link_takes_longer_and_the_others_do_not() -> None:
         ([Cut(both_ways(1, 2), 0)], Cut(one_way(2, 1), 0), "the links were cut already"),
         ([Cut(one_way(1, 2), 0)], Heal(one_way(2, 1), 0), "the links were not cut"),
         ([], Heal((), 0), "the links were not cut"),
-        ([], Slow((), 0, Uniform(1, 1)), "it names no links"),
     ],
 )
 def test_a_fault_that_changes_nothing_has_a_reason(
