@@ -27,6 +27,7 @@ in which clients hear of their grants.  A client shows the referee the token tha
 from __future__ import annotations
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -35,7 +36,7 @@ from typing import Any, NamedTuple
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
-from habemus.problems.fencing import FENCE
+from habemus.problems.fencing import FENCE, WriteOrder
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
 from habemus.torture.history import LEADING, Access, History, Stay
 from habemus.torture.linearise import (
@@ -299,23 +300,12 @@ def _left(stay: Stay) -> int:
 
 def stale_writes(writes: Sequence[Access]) -> list[Access]:
     """Return the accepted writes that came after a write of a later holder."""
-    found = []
-    newest: dict[str, int] = {}
-    last: dict[str, tuple[str, int]] = {}
-    overtaken: set[tuple[str, tuple[str, int]]] = set()
-    for write in writes:
-        if not write.accepted:
-            continue
-        before = last.get(write.lock)
-        if before is not None and before != write.whose:
-            overtaken.add((write.lock, before))
-        is_older = write.token is not None and write.token < newest.get(write.lock, write.token)
-        if is_older or (write.lock, write.whose) in overtaken:
-            found.append(write)
-        last[write.lock] = write.whose
-        if write.token is not None:
-            newest[write.lock] = max(write.token, newest.get(write.lock, write.token))
-    return found
+    orders: defaultdict[str, WriteOrder[tuple[str, int]]] = defaultdict(WriteOrder)
+    return [
+        write
+        for write in writes
+        if write.accepted and orders[write.lock].accept(write.whose, write.token)
+    ]
 
 
 def lost_updates(writes: Sequence[Access]) -> list[Access]:

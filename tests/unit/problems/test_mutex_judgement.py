@@ -13,7 +13,13 @@ from habemus.core.events import Event, note
 from habemus.core.model import ExternalEvent, Knowledge
 from habemus.core.properties import Finding, Verdict
 from habemus.problems import fencing
-from habemus.problems.fencing import AcceptedWrites, FencedWrites, FenceMonitor, WriteOutcome
+from habemus.problems.fencing import (
+    AcceptedWrites,
+    FencedWrites,
+    FenceMonitor,
+    WriteOrder,
+    WriteOutcome,
+)
 from habemus.problems.mutex import Granted
 from habemus.problems.mutex_judgement import MutexEntry, MutexJudgement, MutexState
 from habemus.problems.mutex_monitor import MutexMonitor
@@ -282,6 +288,20 @@ def test_fenced_writes_are_judged_as_by_brute_force(history: list[Access]) -> No
         WriteOutcome.STALE in expected
     )
     assert monitor.refused == expected.count(WriteOutcome.REFUSED)
+
+
+def test_a_smaller_token_that_was_accepted_violates_fence() -> None:
+    writes = WriteOrder[str]()
+    assert [writes.accept("2", 6), writes.accept("1", 5)] == [False, True]
+    assert writes.newest == 6
+    assert writes.accept("2", 6), "1 has written since"
+    assert not writes.accept("3", 7)
+
+
+def test_without_tokens_the_order_of_the_writers_is_judged() -> None:
+    writes = WriteOrder[str]()
+    given = ("1", "1", "2", "2", "1", "3")
+    assert [writes.accept(entry, None) for entry in given] == [False] * 4 + [True, False]
 
 
 # TOKEN.
