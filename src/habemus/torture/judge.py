@@ -38,6 +38,7 @@ from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
 from habemus.problems.fencing import FENCE, WriteOrder
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
+from habemus.problems.tokens import IssuedToken, not_larger, repeated
 from habemus.torture.history import LEADING, Access, History, Stay
 from habemus.torture.linearise import (
     Counter,
@@ -329,21 +330,16 @@ def regressions(
     Another grant came before if its client had heard of it when this one was asked for.  If clients
     hear of their grants at once, it is enough that the other client heard first.
     """
+
+    def issued(stay: Stay) -> IssuedToken:
+        asked = _let_in(stay) if hears_at_once(stay) else stay.asked
+        return IssuedToken(asked, _let_in(stay), (_token(stay),), str(stay))
+
     found = []
-
-    def not_before(stay: Stay) -> int:
-        return _let_in(stay) if hears_at_once(stay) else stay.asked
-
     for stays in by_lock(stay for stay in grants if stay.token is not None):
-        answered = sorted(stays, key=_let_in)
-        newest: Stay | None = None
-        so_far = 0
-        for stay in sorted(stays, key=not_before):
-            while so_far < len(answered) and _let_in(answered[so_far]) < not_before(stay):
-                newest = max(newest or answered[so_far], answered[so_far], key=_token)
-                so_far += 1
-            if newest is not None and _token(stay) <= _token(newest):
-                found.append((newest, stay))
+        tokens = [issued(stay) for stay in stays]
+        pairs = sorted(not_larger(tokens), key=lambda pair: (tokens[pair.later].asked, pair.later))
+        found += [(stays[earlier], stays[later]) for earlier, later in pairs]
     return found
 
 
@@ -353,14 +349,10 @@ def _token(stay: Stay) -> int:
 
 
 def duplicates(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
-    found = []
-    first: dict[tuple[str, int], Stay] = {}
-    for stay in grants:
-        if stay.token is not None:
-            other = first.setdefault((stay.lock, stay.token), stay)
-            if other is not stay:
-                found.append((other, stay))
-    return found
+    """Return grants whose token another grant of the same lock has, too."""
+    stays = [stay for stay in grants if stay.token is not None]
+    pairs = repeated((stay.lock, stay.token) for stay in stays)
+    return [(stays[earlier], stays[later]) for earlier, later in pairs]
 
 
 def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple[Stay, Access]]:
