@@ -1,6 +1,9 @@
 """The judge: the violations that a history shows, of the lock and of the resource.  No input, no
 output.
 
+ME1, FENCE and TOKEN are judged by the same folds as in searches and runs: `mutex_judgement`,
+`fencing` and `tokens`.  The judge feeds them the history and adds which violations faults excuse.
+
 *Overlaps.*  A client believes that it holds the lock from the moment at which it heard of its grant
 until it releases it, hears that it is lost, or dies.  Two such times of different clients that
 overlap are a violation of ME1.
@@ -28,7 +31,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
@@ -37,6 +40,7 @@ from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
 from habemus.problems.fencing import FENCE, WriteOrder
+from habemus.problems.mutex_judgement import MutexJudgement
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
 from habemus.problems.tokens import IssuedToken, not_larger, repeated
 from habemus.torture.history import LEADING, Access, History, Stay
@@ -247,12 +251,30 @@ def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
     """Return every pair of stays whose clients believed to hold the lock at the same time."""
     found = []
     for stays in by_lock(grants):
-        inside: list[Stay] = []
-        for stay in sorted(stays, key=_let_in):
-            inside = [other for other in inside if _left(other) > _let_in(stay)]
-            found += [(other, stay) for other in inside]
-            inside.append(stay)
+        in_order = sorted(stays, key=_let_in)
+        judgement = MutexJudgement()
+        for place, is_entry in _entries_and_exits(in_order):
+            if is_entry:
+                inside = judgement.entry(place).inside
+                found += [(in_order[other], in_order[place]) for other in inside]
+            else:
+                judgement.exit(place)
     return found
+
+
+def _entries_and_exits(stays: Sequence[Stay]) -> Iterator[tuple[int, bool]]:
+    """Yield the place of the stay that begins or ends, and whether it begins, in order of time.
+
+    Stays that end at a moment do so before others begin; a stay of no length ends after its own
+    beginning.
+    """
+    moments = []
+    for place, stay in enumerate(stays):
+        begins, ends = _let_in(stay), _left(stay)
+        moments.append((begins, 1, place, 0))
+        moments.append((ends, 0, place, 1) if ends > begins else (begins, 1, place, 1))
+    for _, _, place, is_exit in sorted(moments):
+        yield place, not is_exit
 
 
 def _together(one: Stay, other: Stay) -> Window:
