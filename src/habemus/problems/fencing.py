@@ -104,7 +104,9 @@ class FencedWrites(WriteOrder[tuple[ProcessId, Token]]):
     """A resource that checks tokens, and nothing else; and the entries that have written to it."""
 
     def grant(self, process: ProcessId, token: Token) -> None:
-        """Begin an entry.  One with the token of an earlier entry of the process is a new one."""
+        """Begin an entry.  One with the token of an earlier entry of the process is a new one, but
+        if that entry has made the last write, it counts as a write of the new one.
+        """
         self.over.discard((process, token))
 
     def write(self, process: ProcessId, token: Token) -> WriteOutcome:
