@@ -19,6 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.problems.finality import in_ms
 from habemus.problems.mutex import Granted, Resumed
@@ -144,15 +145,13 @@ class FenceMonitor:
     _violation: Finding | None = field(default=None, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
-        if event.part:
+        if event.kind not in ("request", "indicate") or event.part:
             return
-        if event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
+        change = mutex_change(event)
+        if (change == "entry" and "token" in event.fields()) or change == "resume":
             token = _token(event.fields()["token"])
-            self.tokens.append(token)
-            self._since[event.process, token] = event.time
-            self._writes.grant(event.process, token)
-        elif event.kind == "indicate" and event.name == "Resumed":
-            token = _token(event.fields()["token"])
+            if change == "entry":
+                self.tokens.append(token)
             self._since[event.process, token] = event.time
             self._writes.grant(event.process, token)
         elif event.kind == "request" and event.name == "write":

@@ -16,18 +16,6 @@ from typing import NamedTuple
 
 from habemus.core.process import ProcessId
 
-CHANGES = {
-    ("request", "acquire"): "request",
-    ("indicate", "Granted"): "entry",
-    ("request", "release"): "exit",
-    ("request", "break_off"): "exit",
-    ("indicate", "LockLost"): "loss",
-    ("request", "move"): "move",
-    ("indicate", "Resumed"): "resume",
-    ("crash", ""): "crash",
-}
-"""Meaning of an event of the topmost part for mutual exclusion, by its kind and name."""
-
 
 class PendingRequest(NamedTuple):
     own: int  # the request as one bit; 0 where causality is not tracked

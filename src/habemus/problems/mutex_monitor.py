@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from habemus.core.events import Event
+from habemus.core.mutex_events import CHANGES
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.words import counted
 from habemus.problems.finality import FAULTS, Finality
-from habemus.problems.mutex_judgement import CHANGES, MutexJudgement, Overtaking
+from habemus.problems.mutex_judgement import MutexJudgement, Overtaking
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
 from habemus.problems.tokens import TokenOrder
 from habemus.problems.traffic import Sizes
@@ -116,7 +117,7 @@ class MutexMonitor:
             self._request(event)
         elif change == "entry":
             self._entry(event)
-        elif change == "exit":
+        elif change in ("exit", "break_off"):
             self._judgement.exit(process)
         elif change == "loss":
             self._judgement.loss(process)
@@ -136,7 +137,7 @@ class MutexMonitor:
             self.paused.add(process)
         elif kind == "resume":
             self.paused.discard(process)
-        if change in ("request", "entry", "exit", "loss", "resume"):
+        if change in ("request", "entry", "exit", "break_off", "loss", "resume"):
             self._last_change = event.time
 
     @property
@@ -458,27 +459,29 @@ class MutexMeter:
             if event.peer != event.process:
                 self.received[event.process] += 1
                 self.last_receipt = event.time
-        elif event.part:
-            return
-        elif kind == "request" and event.name == "acquire":
-            self._alone = None if self._inside or self._waiting else event.process
-            self._waiting[event.process] = event.time
-        elif kind == "indicate" and event.name == "Granted":
-            self._enters(event)
-        elif (kind == "request" and event.name == "release") or (
-            kind == "indicate" and event.name == "LockLost"
-        ):
-            self._inside.discard(event.process)
-            self._last_exit = event.time
-        elif (kind, event.name) == ("indicate", "Resumed"):
-            self._inside.add(event.process)
-            self._last_exit = None
-        elif kind == "request" and event.name in ("move", "break_off"):
-            self._inside.discard(event.process)
-        elif kind == "crash":
-            self._waiting.pop(event.process, None)
-            self._inside.discard(event.process)
-            self._last_exit = None
+        elif not event.part:
+            self._change(event)
+
+    def _change(self, event: Event) -> None:
+        process = event.process
+        match CHANGES.get((event.kind, event.name)):
+            case "request":
+                self._alone = None if self._inside or self._waiting else process
+                self._waiting[process] = event.time
+            case "entry":
+                self._enters(event)
+            case "exit" | "loss":
+                self._inside.discard(process)
+                self._last_exit = event.time
+            case "resume":
+                self._inside.add(process)
+                self._last_exit = None
+            case "move" | "break_off":
+                self._inside.discard(process)
+            case "crash":
+                self._waiting.pop(process, None)
+                self._inside.discard(process)
+                self._last_exit = None
 
     def _enters(self, event: Event) -> None:
         since = self._waiting.pop(event.process, event.time)

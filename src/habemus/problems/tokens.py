@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from habemus.core import ProcessId
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.core.words import counted
 from habemus.problems.finality import in_ms
@@ -183,12 +184,13 @@ class TokenMonitor:
     _asked: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
-        if event.part:
+        if event.kind not in ("request", "indicate"):
             return
         self._events += 1
-        if event.kind == "request" and event.name == "acquire":
+        change = mutex_change(event)
+        if change == "request":
             self._asked[event.process] = self._events
-        elif event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
+        elif change == "entry" and "token" in event.fields():
             term, count = event.fields()["token"]
             holder = f"{self.label(event.process)}, which entered at {in_ms(event.time)},"
             asked = self._asked.get(event.process, self._events)

@@ -6,6 +6,7 @@ Brute force looks at the whole history of events for each verdict; the folds loo
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -216,6 +217,17 @@ def test_a_second_grant_to_the_process_inside_is_not_two_processes_inside() -> N
     assert judgement.entry(2) == MutexEntry((1,), ())
 
 
+@pytest.mark.parametrize("name", ["release", "break_off"])
+def test_the_observer_knows_what_ends_a_stay(name: str) -> None:
+    events = [
+        ExternalEvent("indicate", 1, "Granted", Granted()),
+        ExternalEvent("request", 1, name),
+        ExternalEvent("indicate", 2, "Granted", Granted()),
+    ]
+    assert observed(events)[1] == [[], [], []]
+    assert observed([events[0], events[2]])[1] == [[], ["ME1"]]
+
+
 # ME4.
 
 
@@ -360,6 +372,26 @@ def test_fenced_writes_are_judged_as_by_brute_force(history: list[Access]) -> No
         WriteOutcome.STALE in expected
     )
     assert monitor.refused == expected.count(WriteOutcome.REFUSED)
+
+
+def test_an_application_that_goes_on_at_another_process_is_an_entry() -> None:
+    monitor = FenceMonitor()
+    token = (1, 1)
+    for event in (
+        Event(1_000, 1, "indicate", "Granted", fencing.GrantedWithToken(token)),
+        Event(1_500, 1, "request", "write", note(token)),
+        Event(2_000, 2, "indicate", "Resumed", fencing.ResumedWithToken(token, token)),
+        Event(2_500, 2, "request", "write", note(token)),
+        Event(3_000, 1, "request", "write", note(token)),
+    ):
+        monitor.observe(event)
+    assert monitor.tokens == [token]
+    finding = monitor.finding()
+    assert finding is not None
+    assert finding.why == (
+        "at 3 ms the resource accepted a write of 1, which entered at 1 ms with token 1.1, after"
+        " one of 2, which entered at 2 ms with token 1.1"
+    )
 
 
 def test_a_smaller_token_that_was_accepted_violates_fence() -> None:
