@@ -2,19 +2,24 @@
 
 A process may believe that it is inside although its lease has expired, and no lock service can
 prevent that.  The resource can: it remembers the largest token that it has seen and refuses a
-smaller one.  `FencedWrites` is the model of such a resource and the judgement of FENCE.  It judges
-by the order of the writers and not by their tokens, so that it finds tokens that were issued twice.
+smaller one.
+
+`WriteOrder` is the judgement of FENCE, a fold over the writes that a resource has accepted.  It
+judges by the order of the writers as well as by their tokens, so that it finds tokens that were
+issued twice.  `FencedWrites` adds the model of a resource that refuses old tokens.  Searches and
+monitors of runs use that model; a torture has the answers of a real resource.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.problems.finality import in_ms
 from habemus.problems.mutex import Granted, Resumed
@@ -67,26 +72,49 @@ class WriteOutcome(Enum):
     STALE = "accepted, although another entry has written since the last write of this one"
 
 
-class FencedWrites:
-    """A resource that checks tokens, and nothing else; and the entries that have written to it."""
+Writer = TypeVar("Writer", bound=Hashable)
+
+
+class WriteOrder(Generic[Writer]):
+    """The largest token that a resource has accepted, and the entries that have written to it."""
 
     def __init__(self) -> None:
-        self.newest: Token | None = None
-        self.last: tuple[ProcessId, Token] | None = None  # the writer of the last accepted write
-        self.over: set[tuple[ProcessId, Token]] = set()  # entries that others have written after
+        self.newest: Any = None  # tokens of any one type that has an order
+        self.last: Writer | None = None  # the entry of the last accepted write
+        self.over: set[Writer] = set()  # entries that others have written after
+
+    def accept(self, entry: Writer, token: Any) -> bool:
+        """Add a write that the resource has accepted; its token may be None.  Return whether it
+        violates FENCE: a larger token was accepted before, or another entry has written since the
+        last write of this one.
+        """
+        if self.last is not None and self.last != entry:
+            self.over.add(self.last)
+        self.last = entry
+        is_older = self.is_older(token)
+        if token is not None and not is_older:
+            self.newest = token
+        return is_older or entry in self.over
+
+    def is_older(self, token: Any) -> bool:
+        """Return whether the token is smaller than one that was accepted."""
+        return bool(token is not None and self.newest is not None and token < self.newest)
+
+
+class FencedWrites(WriteOrder[tuple[ProcessId, Token]]):
+    """A resource that checks tokens, and nothing else; and the entries that have written to it."""
 
     def grant(self, process: ProcessId, token: Token) -> None:
-        """Begin an entry.  One with the token of an earlier entry of the process is a new one."""
+        """Begin an entry.  One with the token of an earlier entry of the process is a new one, but
+        if that entry has made the last write, it counts as a write of the new one.
+        """
         self.over.discard((process, token))
 
     def write(self, process: ProcessId, token: Token) -> WriteOutcome:
-        if self.newest is not None and token < self.newest:
+        if self.is_older(token):
             return WriteOutcome.REFUSED
-        entry = (process, token)
-        if self.last is not None and self.last != entry:
-            self.over.add(self.last)
-        self.newest, self.last = token, entry
-        return WriteOutcome.STALE if entry in self.over else WriteOutcome.ACCEPTED
+        is_stale = self.accept((process, token), token)
+        return WriteOutcome.STALE if is_stale else WriteOutcome.ACCEPTED
 
     def frozen(self) -> AcceptedWrites:
         return AcceptedWrites(self.newest, self.last, frozenset(self.over))
@@ -117,15 +145,13 @@ class FenceMonitor:
     _violation: Finding | None = field(default=None, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
-        if event.part:
+        if event.kind not in ("request", "indicate") or event.part:
             return
-        if event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
+        change = mutex_change(event)
+        if (change == "entry" and "token" in event.fields()) or change == "resume":
             token = _token(event.fields()["token"])
-            self.tokens.append(token)
-            self._since[event.process, token] = event.time
-            self._writes.grant(event.process, token)
-        elif event.kind == "indicate" and event.name == "Resumed":
-            token = _token(event.fields()["token"])
+            if change == "entry":
+                self.tokens.append(token)
             self._since[event.process, token] = event.time
             self._writes.grant(event.process, token)
         elif event.kind == "request" and event.name == "write":

@@ -1,11 +1,13 @@
-"""The judgement of ME1, ME2-deadlock and ME3, as a fold over requests, entries, exits and crashes.
+"""The judgement of ME1, ME2-deadlock, ME3 and ME4, as folds over requests, entries, exits and
+crashes.
 
 An application that moves from one process to another stays inside all the time, until it cannot go
 on, its lease has run out, or the process that it left crashes.  If it goes on although a larger
 token was granted in between (`tokens.TokenOrder.is_overtaken`), it was inside with another one.
 
-Searches and runs share it.  A search needs the state between two events as a value: `frozen` and
-`thawed` convert it.  A run keeps one `MutexJudgement` and adds times, explanations and costs.
+Searches and runs share `MutexJudgement`.  A search needs the state between two events as a value:
+`frozen` and `thawed` convert it.  A run keeps one and adds times, explanations and costs.  Only
+runs keep `Overtaking`: it counts entries, so no two states of a search would be the same.
 """
 
 from __future__ import annotations
@@ -13,18 +15,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from habemus.core.process import ProcessId
-
-CHANGES = {
-    ("request", "acquire"): "request",
-    ("indicate", "Granted"): "entry",
-    ("request", "release"): "exit",
-    ("request", "break_off"): "exit",
-    ("indicate", "LockLost"): "loss",
-    ("request", "move"): "move",
-    ("indicate", "Resumed"): "resume",
-    ("crash", ""): "crash",
-}
-"""Meaning of an event of the topmost part for mutual exclusion, by its kind and name."""
 
 
 class PendingRequest(NamedTuple):
@@ -132,3 +122,34 @@ class MutexJudgement:
         for process, own, before in state.waiting:
             judgement.request(process, own, before)
         return judgement
+
+
+class Overtaking:
+    """The judgement of ME4: how many others enter between a request and its entry."""
+
+    def __init__(self, bound: int | None = None) -> None:
+        self.bound = bound  # None: none is claimed
+        self.entries = 0  # of all processes
+        self.largest = 0  # number of entries that passed one request
+        self._requested: dict[ProcessId, int] = {}  # the entries before each pending request
+
+    def request(self, process: ProcessId) -> None:
+        self._requested[process] = self.entries
+
+    def entry(self, process: ProcessId) -> int:
+        """Let a process enter.  Return how many others entered since its request, 0 without one."""
+        passed = self.passed(process)
+        self._requested.pop(process, None)
+        self.entries += 1
+        self.largest = max(self.largest, passed)
+        return passed
+
+    def crash(self, process: ProcessId) -> None:
+        self._requested.pop(process, None)
+
+    def passed(self, process: ProcessId) -> int:
+        """Return how many processes entered since the pending request of a process."""
+        return self.entries - self._requested.get(process, self.entries)
+
+    def is_violated_by(self, passed: int) -> bool:
+        return self.bound is not None and passed > self.bound

@@ -14,24 +14,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from habemus.core.events import Event
+from habemus.core.mutex_events import CHANGES
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.words import counted
 from habemus.problems.finality import FAULTS, Finality
-from habemus.problems.mutex_judgement import CHANGES, MutexJudgement
+from habemus.problems.mutex_judgement import MutexJudgement, Overtaking
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
 from habemus.problems.tokens import TokenOrder
 from habemus.problems.traffic import Sizes
 
 PATIENCE = 100
 """Entries of others while one process waits, above which a run that is cut off shows starvation."""
-
-
-class RequestRecord(NamedTuple):
-    """The last request of a process."""
-
-    since: int
-    entries_before: int  # of all processes, at the time of the request
 
 
 class _Trigger(NamedTuple):
@@ -66,16 +60,16 @@ class MutexMonitor:
     crashed_inside: list[ProcessId] = field(default_factory=list, init=False)
     entries: Counter[ProcessId] = field(default_factory=Counter, init=False)
     requests: int = field(default=0, init=False)
-    overtaking: int = field(default=0, init=False)  # the largest seen
     uninvited: int = field(default=0, init=False)  # entries without a request
 
     _judgement: MutexJudgement = field(default_factory=MutexJudgement, init=False, repr=False)
     _tokens: TokenOrder = field(default_factory=TokenOrder, init=False, repr=False)
-    _entered: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)  # when
-    _requested: dict[ProcessId, RequestRecord] = field(default_factory=dict, init=False, repr=False)
+    _overtaking: Overtaking = field(init=False, repr=False)
+    # when each process entered, and when it made its last request
+    _entered: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
+    _requested: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
     _last_change: int = field(default=0, init=False, repr=False)  # a request, entry or exit
     _last_fault: int = field(default=0, init=False, repr=False)
-    _total: int = field(default=0, init=False, repr=False)
     _violated: dict[str, Finding] = field(default_factory=dict, init=False, repr=False)
     _triggers: dict[ProcessId, _Trigger] = field(default_factory=dict, init=False, repr=False)
     # The requests that happened before the present of each process, as a set of bits: its vector
@@ -86,6 +80,9 @@ class MutexMonitor:
     _under_way: dict[int, _Carried] = field(default_factory=dict, init=False, repr=False)
     _copied: set[int] = field(default_factory=set, init=False, repr=False)
     _messages_seen: bool = field(default=False, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._overtaking = Overtaking(self.bound)
 
     def observe(self, event: Event) -> None:
         kind = event.kind
@@ -120,7 +117,7 @@ class MutexMonitor:
             self._request(event)
         elif change == "entry":
             self._entry(event)
-        elif change == "exit":
+        elif change in ("exit", "break_off"):
             self._judgement.exit(process)
         elif change == "loss":
             self._judgement.loss(process)
@@ -132,6 +129,7 @@ class MutexMonitor:
             if process in self._judgement.inside:
                 self.crashed_inside.append(process)
             self._judgement.crash(process)
+            self._overtaking.crash(process)
             self.down.add(process)
         elif kind == "recover":
             self.down.discard(process)
@@ -139,12 +137,22 @@ class MutexMonitor:
             self.paused.add(process)
         elif kind == "resume":
             self.paused.discard(process)
-        if change in ("request", "entry", "exit", "loss", "resume"):
+        if change in ("request", "entry", "exit", "break_off", "loss", "resume"):
             self._last_change = event.time
 
     @property
     def inside(self) -> set[ProcessId]:
         return self._judgement.inside
+
+    @property
+    def overtaking(self) -> int:
+        """The largest number of others that entered between a request and its entry."""
+        return self._overtaking.largest
+
+    @property
+    def _total(self) -> int:
+        """The number of entries."""
+        return self._overtaking.entries
 
     def _cause(self, event: Event, earlier: Event | None = None) -> str:
         if event.kind == "receive":
@@ -165,7 +173,8 @@ class MutexMonitor:
         process, own, before = event.process, 1 << self.requests, self._known.get(event.process, 0)
         before |= self._told_outside(event.time) if self.outside else 0
         self._judgement.request(process, own, before)
-        self._requested[process] = RequestRecord(event.time, self._total)
+        self._overtaking.request(process)
+        self._requested[process] = event.time
         self._known[process] = before | own
         self.requests += 1
 
@@ -186,12 +195,12 @@ class MutexMonitor:
             self._violated["ME1"] = self._two_inside(event, inside)
         if overtaken and "ME3" not in self._violated:
             self._violated["ME3"] = self._unjustly_overtaken(event, overtaken[0])
-        if is_invited:
-            self._count_overtaking(event)
-        else:
+        passed = self._overtaking.entry(process)
+        if self._overtaking.is_violated_by(passed) and "ME4" not in self._violated:
+            self._violated["ME4"] = self._passed_too_often(event, passed)
+        if not is_invited:
             self.uninvited += 1
         self._entered[process] = event.time
-        self._total += 1
         self.entries[process] += 1
 
     def _resume(self, event: Event) -> None:
@@ -210,20 +219,11 @@ class MutexMonitor:
                 self._violated["ME1"] = found
         self._entered[event.process] = event.time
 
-    def _count_overtaking(self, event: Event) -> None:
-        count = self._passed(event.process)
-        self.overtaking = max(self.overtaking, count)
-        if self.bound is not None and count > self.bound and "ME4" not in self._violated:
-            between = f"between the request and the entry of {self.label(event.process)}"
-            others = counted(count, "other")
-            why = f"{others} entered {between}; at most {self.bound} are claimed"
-            self._violated["ME4"] = Finding(
-                "ME4", Verdict.VIOLATED, why, event.time, (event.process,)
-            )
-
-    def _passed(self, process: ProcessId) -> int:
-        """Return the number of entries since the request of a process."""
-        return self._total - self._requested[process].entries_before
+    def _passed_too_often(self, event: Event, passed: int) -> Finding:
+        between = f"between the request and the entry of {self.label(event.process)}"
+        others = counted(passed, "other")
+        why = f"{others} entered {between}; at most {self.bound} are claimed"
+        return Finding("ME4", Verdict.VIOLATED, why, event.time, (event.process,))
 
     def _two_inside(self, event: Event, inside: tuple[ProcessId, ...]) -> Finding:
         others = [
@@ -242,8 +242,8 @@ class MutexMonitor:
     def _unjustly_overtaken(self, event: Event, other: ProcessId) -> Finding:
         process = event.process
         why = (
-            f"the request of {self.label(other)} at {_ms(self._requested[other].since)} happened"
-            f" before that of {self.label(process)} at {_ms(self._requested[process].since)}, which"
+            f"the request of {self.label(other)} at {_ms(self._requested[other])} happened"
+            f" before that of {self.label(process)} at {_ms(self._requested[process])}, which"
             f" entered first, at {_ms(event.time)}"
         )
         return Finding("ME3", Verdict.VIOLATED, why, event.time, (other, process))
@@ -302,14 +302,14 @@ class MutexMonitor:
                     deadlock,
                     Verdict.VIOLATED,
                     why,
-                    max(self._requested[process].since for process in stuck),
+                    max(self._requested[process] for process in stuck),
                     tuple(stuck),
                 ),
                 Finding(
                     starvation, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock"
                 ),
             )
-        passed = {process: self._passed(process) for process in stuck}
+        passed = {process: self._overtaking.passed(process) for process in stuck}
         starved = [process for process in stuck if passed[process] > self.patience]
         still = f"the run was cut off while {', '.join(map(self.label, stuck))} waited"
         if not self.inside and not starved:
@@ -324,14 +324,12 @@ class MutexMonitor:
         if starved:
             worst = max(starved, key=lambda process: passed[process])
             why = (
-                f"{self.label(worst)} has waited since {_ms(self._requested[worst].since)} while"
+                f"{self.label(worst)} has waited since {_ms(self._requested[worst])} while"
                 f" others entered {passed[worst]} times"
             )
             return (
                 Finding(deadlock, Verdict.UNDECIDED, f"{still}; there were {self._total} entries"),
-                Finding(
-                    starvation, Verdict.VIOLATED, why, self._requested[worst].since, tuple(starved)
-                ),
+                Finding(starvation, Verdict.VIOLATED, why, self._requested[worst], tuple(starved)),
             )
         return Finding(deadlock, Verdict.UNDECIDED, still), Finding(
             starvation, Verdict.UNDECIDED, still
@@ -461,27 +459,29 @@ class MutexMeter:
             if event.peer != event.process:
                 self.received[event.process] += 1
                 self.last_receipt = event.time
-        elif event.part:
-            return
-        elif kind == "request" and event.name == "acquire":
-            self._alone = None if self._inside or self._waiting else event.process
-            self._waiting[event.process] = event.time
-        elif kind == "indicate" and event.name == "Granted":
-            self._enters(event)
-        elif (kind == "request" and event.name == "release") or (
-            kind == "indicate" and event.name == "LockLost"
-        ):
-            self._inside.discard(event.process)
-            self._last_exit = event.time
-        elif (kind, event.name) == ("indicate", "Resumed"):
-            self._inside.add(event.process)
-            self._last_exit = None
-        elif kind == "request" and event.name in ("move", "break_off"):
-            self._inside.discard(event.process)
-        elif kind == "crash":
-            self._waiting.pop(event.process, None)
-            self._inside.discard(event.process)
-            self._last_exit = None
+        elif not event.part:
+            self._change(event)
+
+    def _change(self, event: Event) -> None:
+        process = event.process
+        match CHANGES.get((event.kind, event.name)):
+            case "request":
+                self._alone = None if self._inside or self._waiting else process
+                self._waiting[process] = event.time
+            case "entry":
+                self._enters(event)
+            case "exit" | "loss":
+                self._inside.discard(process)
+                self._last_exit = event.time
+            case "resume":
+                self._inside.add(process)
+                self._last_exit = None
+            case "move" | "break_off":
+                self._inside.discard(process)
+            case "crash":
+                self._waiting.pop(process, None)
+                self._inside.discard(process)
+                self._last_exit = None
 
     def _enters(self, event: Event) -> None:
         since = self._waiting.pop(event.process, event.time)
@@ -519,6 +519,5 @@ __all__ = [
     "PATIENCE",
     "MutexMeter",
     "MutexMonitor",
-    "RequestRecord",
     "wait_cycle",
 ]

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
 from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
+from habemus.core.mutex_events import CHANGES
 from habemus.problems import fencing
 from habemus.problems.fencing import FENCE, AcceptedWrites, FencedWrites, Token, WriteOutcome
 from habemus.problems.mutex import Granted
-from habemus.problems.mutex_judgement import CHANGES, MutexJudgement, MutexState
+from habemus.problems.mutex_judgement import MutexJudgement, MutexState
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3
 from habemus.problems.tokens import TOKEN, IssuedTokens, TokenOrder
 
@@ -153,7 +154,7 @@ class MutexObserver:
                     writes.grant(process, seen.value.token)
                     is_stale = tokens.grant(process, seen.value.token)
                     violated += [TOKEN.name] if is_stale else []
-            case "exit":
+            case "exit" | "break_off":
                 mutex.exit(process)
             case "loss":
                 mutex.loss(process)

@@ -6,19 +6,20 @@ then the later one has the larger token: over crashes, restarts and take-overs, 
 the service remembers a lock that is free.  No two grants have the same token.
 
 `TokenOrder` is the judgement, as a fold over requests and grants.  A search uses it as it is.
-`judge_tokens` feeds it the grants of a finished run and adds an explanation; since it knows all
-tokens of the run, it also finds equal tokens that the fold has forgotten.  Simulated and live
-traces come to it through `TokenMonitor`.
+A finished run has all grants: `not_larger` feeds them to the fold, and `repeated` also finds equal
+tokens that the fold has forgotten.  `judge_tokens` explains the first violation.  Simulated and
+live traces come to it through `TokenMonitor`; a torture reports all violations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from habemus.core import ProcessId
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Finding, Kind, Property, Verdict
 from habemus.core.words import counted
 from habemus.problems.finality import in_ms
@@ -53,11 +54,16 @@ class TokenOrder:
 
     def grant(self, key: int, token: Any) -> bool:
         """Issue a token.  Return whether it violates TOKEN."""
-        due = self.due.pop(key, None)
-        is_stale = token == self.newest or (due is not None and token <= due)
+        is_stale = token == self.newest or self.is_behind(key, token)
+        self.due.pop(key, None)
         if self.newest is None or token > self.newest:
             self.newest = token
         return is_stale
+
+    def is_behind(self, key: int, token: Any) -> bool:
+        """Return whether a token is not larger than one granted before the request it serves."""
+        due = self.due.get(key)
+        return due is not None and bool(token <= due)
 
     def is_overtaken(self, token: Any) -> bool:
         """Return whether a larger token was granted than this one, with which a process goes on."""
@@ -92,47 +98,68 @@ class IssuedToken(NamedTuple):
     process: ProcessId | None = None
 
 
+class TokenPair(NamedTuple):
+    """Two grants whose tokens violate TOKEN, as positions in the sequence of grants."""
+
+    earlier: int
+    later: int
+
+
+def repeated(tokens: Iterable[Hashable]) -> Iterator[TokenPair]:
+    """Yield each token that has occurred before, with its first occurrence."""
+    first: dict[Hashable, int] = {}
+    for position, token in enumerate(tokens):
+        earlier = first.setdefault(token, position)
+        if earlier != position:
+            yield TokenPair(earlier, position)
+
+
+def not_larger(grants: Sequence[IssuedToken]) -> Iterator[TokenPair]:
+    """Yield each grant whose token is not larger than one granted before its request, with the
+    first grant of the largest such token.
+    """
+    # A grant at the very moment of a request comes after it: the two are not ordered.
+    moments = sorted(
+        (moment, is_grant, position)
+        for position, grant in enumerate(grants)
+        for moment, is_grant in ((grant.asked, False), (grant.granted, True))
+    )
+    order = TokenOrder()
+    first: dict[tuple[int, ...], int] = {}
+    for _, is_grant, position in moments:
+        if not is_grant:
+            order.request(position)
+            continue
+        token = grants[position].token
+        if order.is_behind(position, token):
+            yield TokenPair(first[order.due[position]], position)
+        order.grant(position, token)
+        first.setdefault(token, position)
+
+
 def judge_tokens(grants: Iterable[IssuedToken]) -> Finding | None:
     """Return the finding about TOKEN; None where there are no grants."""
     in_order = sorted(grants, key=lambda grant: grant.granted)
     if not in_order:
         return None
-    # A grant at the very moment of a request comes after it: the two are not ordered.
-    moments = sorted(
-        (moment, is_grant, number)
-        for number, grant in enumerate(in_order)
-        for moment, is_grant in ((grant.asked, False), (grant.granted, True))
-    )
-    order = TokenOrder()
-    holders: dict[tuple[int, ...], IssuedToken] = {}
-    for _, is_grant, number in moments:
-        if not is_grant:
-            order.request(number)
-            continue
-        grant = in_order[number]
-        same = holders.setdefault(grant.token, grant)
-        if same is not grant:
-            return _violated(
-                same,
-                grant,
-                f"{grant.holder} has the token {_words(grant)} that {same.holder} has, too",
-            )
-        if order.grant(number, grant.token):
-            earlier = _largest_before(in_order, grant.asked)
-            why = (
-                f"{grant.holder} has the token {_words(grant)}, although {earlier.holder} had"
-                f" {_words(earlier)} before it was asked for"
-            )
-            return _violated(earlier, grant, why)
+    equal = next(repeated(grant.token for grant in in_order), None)
+    behind = next(not_larger(in_order), None)
+    if equal is not None and (behind is None or equal.later <= behind.later):
+        same, grant = (in_order[position] for position in equal)
+        why = f"{grant.holder} has the token {_words(grant)} that {same.holder} has, too"
+        return _violated(same, grant, why)
+    if behind is not None:
+        earlier, grant = (in_order[position] for position in behind)
+        why = (
+            f"{grant.holder} has the token {_words(grant)}, although {earlier.holder} had"
+            f" {_words(earlier)} before it was asked for"
+        )
+        return _violated(earlier, grant, why)
     return Finding(
         TOKEN.name,
         Verdict.HOLDS,
         f"{counted(len(in_order), 'grant')}, the last with token {_words(in_order[-1])}",
     )
-
-
-def _largest_before(grants: Iterable[IssuedToken], moment: int) -> IssuedToken:
-    return max((grant for grant in grants if grant.granted < moment), key=lambda grant: grant.token)
 
 
 def _words(grant: IssuedToken) -> str:
@@ -157,12 +184,13 @@ class TokenMonitor:
     _asked: dict[ProcessId, int] = field(default_factory=dict, init=False, repr=False)
 
     def observe(self, event: Event) -> None:
-        if event.part:
+        if event.kind not in ("request", "indicate"):
             return
         self._events += 1
-        if event.kind == "request" and event.name == "acquire":
+        change = mutex_change(event)
+        if change == "request":
             self._asked[event.process] = self._events
-        elif event.kind == "indicate" and event.name == "Granted" and "token" in event.fields():
+        elif change == "entry" and "token" in event.fields():
             term, count = event.fields()["token"]
             holder = f"{self.label(event.process)}, which entered at {in_ms(event.time)},"
             asked = self._asked.get(event.process, self._events)
@@ -175,4 +203,14 @@ class TokenMonitor:
         return judge_tokens(self.grants)
 
 
-__all__ = ["TOKEN", "IssuedToken", "IssuedTokens", "TokenMonitor", "TokenOrder", "judge_tokens"]
+__all__ = [
+    "TOKEN",
+    "IssuedToken",
+    "IssuedTokens",
+    "TokenMonitor",
+    "TokenOrder",
+    "TokenPair",
+    "judge_tokens",
+    "not_larger",
+    "repeated",
+]

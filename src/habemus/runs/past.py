@@ -17,6 +17,7 @@ from typing import Any
 
 from habemus.core.application import Drive
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.node import CancelTimer, SetTimer
 from habemus.core.process import ProcessId, Span
 from habemus.core.system import System
@@ -59,19 +60,15 @@ class Past:
         inside: dict[ProcessId, None] = {}
         waiting: dict[ProcessId, None] = {}
         for event in self.events:
-            if event.part:
-                continue
-            if (event.kind, event.name) == ("request", "acquire"):
-                waiting[event.process] = None
-            elif event.kind == "indicate" and event.name.startswith(("Granted", "Resumed")):
-                waiting.pop(event.process, None)
-                inside[event.process] = None
-            elif event.kind == "crash" or event.name in (
-                *("release", "LockLost"),
-                *("move", "break_off"),
-            ):
-                waiting.pop(event.process, None)
-                inside.pop(event.process, None)
+            match mutex_change(event):
+                case "request":
+                    waiting[event.process] = None
+                case "entry" | "resume":
+                    waiting.pop(event.process, None)
+                    inside[event.process] = None
+                case "exit" | "loss" | "move" | "break_off" | "crash":
+                    waiting.pop(event.process, None)
+                    inside.pop(event.process, None)
         return ContinuedClients(tuple(inside), tuple(waiting))
 
 

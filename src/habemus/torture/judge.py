@@ -1,6 +1,9 @@
 """The judge: the violations that a history shows, of the lock and of the resource.  No input, no
 output.
 
+ME1, FENCE and TOKEN are judged by the same folds as in searches and runs: `mutex_judgement`,
+`fencing` and `tokens`.  The judge feeds them the history and adds which violations faults excuse.
+
 *Overlaps.*  A client believes that it holds the lock from the moment at which it heard of its grant
 until it releases it, hears that it is lost, or dies.  Two such times of different clients that
 overlap are a violation of ME1.
@@ -27,7 +30,8 @@ in which clients hear of their grants.  A client shows the referee the token tha
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, NamedTuple
@@ -35,8 +39,10 @@ from typing import Any, NamedTuple
 from habemus.core.properties import Finding, Verdict, worst
 from habemus.core.words import counted
 from habemus.fencing.tokens import token_text
-from habemus.problems.fencing import FENCE
+from habemus.problems.fencing import FENCE, WriteOrder
+from habemus.problems.mutex_judgement import MutexJudgement
 from habemus.problems.mutex_monitor import ME1, ME2_DEADLOCK
+from habemus.problems.tokens import IssuedToken, not_larger, repeated
 from habemus.torture.history import LEADING, Access, History, Stay
 from habemus.torture.linearise import (
     Counter,
@@ -245,12 +251,30 @@ def overlaps(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
     """Return every pair of stays whose clients believed to hold the lock at the same time."""
     found = []
     for stays in by_lock(grants):
-        inside: list[Stay] = []
-        for stay in sorted(stays, key=_let_in):
-            inside = [other for other in inside if _left(other) > _let_in(stay)]
-            found += [(other, stay) for other in inside]
-            inside.append(stay)
+        in_order = sorted(stays, key=_let_in)
+        judgement = MutexJudgement()
+        for place, is_entry in _entries_and_exits(in_order):
+            if is_entry:
+                inside = judgement.entry(place).inside
+                found += [(in_order[other], in_order[place]) for other in inside]
+            else:
+                judgement.exit(place)
     return found
+
+
+def _entries_and_exits(stays: Sequence[Stay]) -> Iterator[tuple[int, bool]]:
+    """Yield the place of the stay that begins or ends, and whether it begins, in order of time.
+
+    Stays that end at a moment do so before others begin; a stay of no length ends after its own
+    beginning.
+    """
+    moments = []
+    for place, stay in enumerate(stays):
+        begins, ends = _let_in(stay), _left(stay)
+        moments.append((begins, 1, place, 0))
+        moments.append((ends, 0, place, 1) if ends > begins else (begins, 1, place, 1))
+    for _, _, place, is_exit in sorted(moments):
+        yield place, not is_exit
 
 
 def _together(one: Stay, other: Stay) -> Window:
@@ -299,23 +323,12 @@ def _left(stay: Stay) -> int:
 
 def stale_writes(writes: Sequence[Access]) -> list[Access]:
     """Return the accepted writes that came after a write of a later holder."""
-    found = []
-    newest: dict[str, int] = {}
-    last: dict[str, tuple[str, int]] = {}
-    overtaken: set[tuple[str, tuple[str, int]]] = set()
-    for write in writes:
-        if not write.accepted:
-            continue
-        before = last.get(write.lock)
-        if before is not None and before != write.whose:
-            overtaken.add((write.lock, before))
-        is_older = write.token is not None and write.token < newest.get(write.lock, write.token)
-        if is_older or (write.lock, write.whose) in overtaken:
-            found.append(write)
-        last[write.lock] = write.whose
-        if write.token is not None:
-            newest[write.lock] = max(write.token, newest.get(write.lock, write.token))
-    return found
+    orders: defaultdict[str, WriteOrder[tuple[str, int]]] = defaultdict(WriteOrder)
+    return [
+        write
+        for write in writes
+        if write.accepted and orders[write.lock].accept(write.whose, write.token)
+    ]
 
 
 def lost_updates(writes: Sequence[Access]) -> list[Access]:
@@ -339,21 +352,16 @@ def regressions(
     Another grant came before if its client had heard of it when this one was asked for.  If clients
     hear of their grants at once, it is enough that the other client heard first.
     """
+
+    def issued(stay: Stay) -> IssuedToken:
+        asked = _let_in(stay) if hears_at_once(stay) else stay.asked
+        return IssuedToken(asked, _let_in(stay), (_token(stay),), str(stay))
+
     found = []
-
-    def not_before(stay: Stay) -> int:
-        return _let_in(stay) if hears_at_once(stay) else stay.asked
-
     for stays in by_lock(stay for stay in grants if stay.token is not None):
-        answered = sorted(stays, key=_let_in)
-        newest: Stay | None = None
-        so_far = 0
-        for stay in sorted(stays, key=not_before):
-            while so_far < len(answered) and _let_in(answered[so_far]) < not_before(stay):
-                newest = max(newest or answered[so_far], answered[so_far], key=_token)
-                so_far += 1
-            if newest is not None and _token(stay) <= _token(newest):
-                found.append((newest, stay))
+        tokens = [issued(stay) for stay in stays]
+        pairs = sorted(not_larger(tokens), key=lambda pair: (tokens[pair.later].asked, pair.later))
+        found += [(stays[earlier], stays[later]) for earlier, later in pairs]
     return found
 
 
@@ -363,14 +371,10 @@ def _token(stay: Stay) -> int:
 
 
 def duplicates(grants: Sequence[Stay]) -> list[tuple[Stay, Stay]]:
-    found = []
-    first: dict[tuple[str, int], Stay] = {}
-    for stay in grants:
-        if stay.token is not None:
-            other = first.setdefault((stay.lock, stay.token), stay)
-            if other is not stay:
-                found.append((other, stay))
-    return found
+    """Return grants whose token another grant of the same lock has, too."""
+    stays = [stay for stay in grants if stay.token is not None]
+    pairs = repeated((stay.lock, stay.token) for stay in stays)
+    return [(stays[earlier], stays[later]) for earlier, later in pairs]
 
 
 def mismatches(grants: Sequence[Stay], accesses: Sequence[Access]) -> list[tuple[Stay, Access]]:

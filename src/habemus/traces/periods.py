@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.process import ProcessId
 
 WAITING, INSIDE, DOWN, PAUSED = "waiting", "inside", "down", "paused"
@@ -21,23 +22,18 @@ class Period(NamedTuple):
 
 
 def asks(event: Event) -> bool:
-    return event.kind == "request" and event.name == "acquire" and not event.part
+    return mutex_change(event) == "request"
 
 
 def enters(event: Event) -> bool:
-    return event.kind == "indicate" and event.name in ("Granted", "Resumed") and not event.part
+    return mutex_change(event) in ("entry", "resume")
 
 
 def leaves(event: Event) -> bool:
     """Whether the event ends a stay inside: a release, an indication that the lock is lost, or a
     request by which the application goes on at another process.
     """
-    return (event.kind, event.name) in (
-        ("request", "release"),
-        ("request", "move"),
-        ("request", "break_off"),
-        ("indicate", "LockLost"),
-    ) and not event.part
+    return mutex_change(event) in ("exit", "loss", "move", "break_off")
 
 
 def _begun(event: Event) -> str | None:

@@ -140,7 +140,7 @@ accesses = st.lists(st.tuples(st.sampled_from(("grant", "write")), processes, to
 Access = tuple[str, int, Token]
 
 
-def entry_of(history: Sequence[Access], position: int) -> int | None:
+def granted_at(history: Sequence[Access], position: int) -> int | None:
     """Return the position of the grant that a write belongs to; None if there is none."""
     _, process, token = history[position]
     grants = [each for each in range(position) if history[each] == ("grant", process, token)]
@@ -153,16 +153,23 @@ def is_accepted(history: Sequence[Access], position: int) -> bool:
 
 
 def outcome(history: Sequence[Access], position: int) -> WriteOutcome:
-    """Return STALE where another entry has written since an earlier write of the same entry."""
+    """Return STALE where another entry has written since an earlier write of the same entry.
+
+    The last write before the grant counts as one of the entry if it has the same process and token.
+    """
     if not is_accepted(history, position):
         return WriteOutcome.REFUSED
-    writers = [
-        entry_of(history, each)
+    accepted = [
+        each
         for each in range(position + 1)
         if history[each][0] == "write" and is_accepted(history, each)
     ]
-    own = writers.index(writers[-1])
-    is_stale = any(each != writers[-1] for each in writers[own:])
+    granted = granted_at(history, position)
+    assert granted is not None
+    earlier = [each for each in accepted if each < granted]
+    writes = [history[each] for each in accepted[max(0, len(earlier) - 1) :]]
+    own = writes.index(history[position])
+    is_stale = any(each != history[position] for each in writes[own:])
     return WriteOutcome.STALE if is_stale else WriteOutcome.ACCEPTED
 
 
@@ -171,6 +178,6 @@ def valid(history: Sequence[Access]) -> list[Access]:
     kept: list[Access] = []
     for access in history:
         kept.append(access)
-        if access[0] == "write" and entry_of(kept, len(kept) - 1) is None:
+        if access[0] == "write" and granted_at(kept, len(kept) - 1) is None:
             kept.pop()
     return kept

@@ -1,4 +1,4 @@
-"""The folds of ME1 to ME3, FENCE and TOKEN, and the monitors around them, against brute force.
+"""The folds of ME1 to ME4, FENCE and TOKEN, and the monitors around them, against brute force.
 
 Brute force looks at the whole history of events for each verdict; the folds look at their state.
 """
@@ -27,8 +27,14 @@ from tests.unit.problems.mutex_histories import (
 from habemus.core.events import Event, note
 from habemus.core.properties import Finding, Verdict
 from habemus.problems import fencing
-from habemus.problems.fencing import AcceptedWrites, FencedWrites, FenceMonitor, WriteOutcome
-from habemus.problems.mutex_judgement import MutexEntry, MutexJudgement, MutexState
+from habemus.problems.fencing import (
+    AcceptedWrites,
+    FencedWrites,
+    FenceMonitor,
+    WriteOrder,
+    WriteOutcome,
+)
+from habemus.problems.mutex_judgement import MutexEntry, MutexJudgement, MutexState, Overtaking
 from habemus.problems.mutex_monitor import MutexMonitor
 from habemus.problems.tokens import IssuedTokens, TokenMonitor, TokenOrder
 
@@ -94,6 +100,71 @@ def test_a_second_grant_to_the_process_inside_is_not_two_processes_inside() -> N
     assert judgement.entry(2) == MutexEntry((1,), ())
 
 
+# ME4.
+
+
+def passed(history: Sequence[Change], process: int) -> int:
+    """Return the number of entries since the request of a process, 0 if none is pending."""
+    if process not in waiting(history):
+        return 0
+    request = max(place for place, each in enumerate(history) if each == ("request", process))
+    return sum(kind == "entry" for kind, _ in history[request:])
+
+
+@given(changes, st.integers(0, 3))
+def test_overtaking_is_that_of_the_history(history: list[Change], bound: int) -> None:
+    overtaking, monitor = Overtaking(bound), MutexMonitor(PROCESSES, bound=bound)
+    counts: list[int] = []
+    for position, (kind, process) in enumerate(history):
+        before = history[:position]
+        assert [overtaking.passed(each) for each in PROCESSES] == [
+            passed(before, each) for each in PROCESSES
+        ]
+        if kind == "request":
+            overtaking.request(process)
+        elif kind == "crash":
+            overtaking.crash(process)
+        elif kind == "entry":
+            counts.append(passed(before, process))
+            assert overtaking.entry(process) == counts[-1]
+            assert overtaking.is_violated_by(counts[-1]) == (counts[-1] > bound)
+        assert overtaking.largest == max(counts, default=0)
+        assert overtaking.entries == len(counts)
+    for event in Run([(kind, process, process) for kind, process in history]).events:
+        monitor.observe(event)
+    [finding] = [each for each in monitor.findings("quiescent") if each.name == "ME4"]
+    assert monitor.overtaking == overtaking.largest
+    assert (finding.verdict is Verdict.VIOLATED) == any(count > bound for count in counts)
+
+
+def test_each_pending_request_is_counted_from_its_own_moment() -> None:
+    overtaking = Overtaking(bound=1)
+    overtaking.request(1)
+    assert overtaking.entry(3) == 0, "without a request"
+    overtaking.request(2)
+    assert overtaking.entry(3) == 0
+    assert (overtaking.passed(1), overtaking.passed(2)) == (2, 1)
+    assert not overtaking.is_violated_by(overtaking.entry(2))
+    assert overtaking.is_violated_by(overtaking.entry(1))
+    assert overtaking.entry(2) == 0
+    assert (overtaking.entries, overtaking.largest) == (5, 3)
+
+
+def test_without_a_bound_overtaking_is_only_counted() -> None:
+    overtaking = Overtaking()
+    overtaking.request(1)
+    assert [overtaking.entry(each) for each in (2, 3, 1)] == [0, 0, 2]
+    assert not overtaking.is_violated_by(2)
+
+
+def test_a_crash_ends_the_request() -> None:
+    overtaking = Overtaking()
+    overtaking.request(1)
+    overtaking.entry(2)
+    overtaking.crash(1)
+    assert overtaking.entry(1) == overtaking.largest == 0
+
+
 # FENCE.
 
 
@@ -120,6 +191,40 @@ def test_fenced_writes_are_judged_as_by_brute_force(history: list[Access]) -> No
         WriteOutcome.STALE in expected
     )
     assert monitor.refused == expected.count(WriteOutcome.REFUSED)
+
+
+def test_an_application_that_goes_on_at_another_process_is_an_entry() -> None:
+    monitor = FenceMonitor()
+    token = (1, 1)
+    for event in (
+        Event(1_000, 1, "indicate", "Granted", fencing.GrantedWithToken(token)),
+        Event(1_500, 1, "request", "write", note(token)),
+        Event(2_000, 2, "indicate", "Resumed", fencing.ResumedWithToken(token, token)),
+        Event(2_500, 2, "request", "write", note(token)),
+        Event(3_000, 1, "request", "write", note(token)),
+    ):
+        monitor.observe(event)
+    assert monitor.tokens == [token]
+    finding = monitor.finding()
+    assert finding is not None
+    assert finding.why == (
+        "at 3 ms the resource accepted a write of 1, which entered at 1 ms with token 1.1, after"
+        " one of 2, which entered at 2 ms with token 1.1"
+    )
+
+
+def test_a_smaller_token_that_was_accepted_violates_fence() -> None:
+    writes = WriteOrder[str]()
+    assert [writes.accept("2", 6), writes.accept("1", 5)] == [False, True]
+    assert writes.newest == 6
+    assert writes.accept("2", 6), "1 has written since"
+    assert not writes.accept("3", 7)
+
+
+def test_without_tokens_the_order_of_the_writers_is_judged() -> None:
+    writes = WriteOrder[str]()
+    given = ("1", "1", "2", "2", "1", "3")
+    assert [writes.accept(entry, None) for entry in given] == [False] * 4 + [True, False]
 
 
 # TOKEN.

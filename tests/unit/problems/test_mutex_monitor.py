@@ -45,7 +45,15 @@ def test_two_inside_violate_me1_and_are_named() -> None:
     assert why == "at 2 ms 2 entered on its own acquire, while 1 was inside since 1 ms"
 
 
-@pytest.mark.parametrize("end_of_the_first", [leaves(1_500, 1), Event(1_500, 1, "crash")])
+@pytest.mark.parametrize(
+    "end_of_the_first",
+    [
+        leaves(1_500, 1),
+        Event(1_500, 1, "crash"),
+        Event(1_500, 1, "request", "break_off"),
+        Event(1_500, 1, "indicate", "LockLost"),
+    ],
+)
 def test_one_after_the_other_is_fine(end_of_the_first: Event) -> None:
     found = judge(
         asks(0, 1),
@@ -192,6 +200,20 @@ class TestMeter:
             ).sync_delays
             == []
         )
+
+    def test_an_application_that_goes_on_elsewhere_hands_nothing_over(self) -> None:
+        before = (asks(0, 1), enters(2_000, 1), asks(2_500, 2))
+        for kind, name, delays in (
+            ("request", "release", [2_000]),
+            ("indicate", "LockLost", [2_000]),
+            ("request", "move", []),
+            ("request", "break_off", []),
+        ):
+            left = Event(9_000, 1, kind, name)
+            meter = self.measure(*before, left, enters(11_000, 2), leaves(12_000, 2))
+            assert meter.sync_delays == delays
+            meter = self.measure(*before[:2], left, asks(9_500, 2), enters(9_900, 2))
+            assert meter.client_delays == [2_000, 400]
 
     def test_messages_to_oneself_are_free(self) -> None:
         meter = self.measure(sends(0, 1, 2, 1), sends(0, 1, 1, 2))

@@ -351,3 +351,14 @@ def test_a_client_ignores_other_indications() -> None:
     client = MutexClientModel(1)
     state = after(client, client.first(), "acquire")
     assert client.indicated(state, LockLostWithToken(ONE)) == state
+
+
+@pytest.mark.parametrize("name", ["release", "break_off"])
+def test_the_observer_knows_what_ends_a_stay(name: str) -> None:
+    events = [
+        ExternalEvent("indicate", 1, "Granted", Granted()),
+        ExternalEvent("request", 1, name),
+        ExternalEvent("indicate", 2, "Granted", Granted()),
+    ]
+    assert not any(observed(*events)[1])
+    assert list(last_of(events[0], events[2])) == ["ME1"]

@@ -3,7 +3,7 @@
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
 from habemus.problems.fencing import GrantedWithToken, Token
-from habemus.problems.tokens import IssuedToken, TokenMonitor, judge_tokens
+from habemus.problems.tokens import IssuedToken, TokenMonitor, judge_tokens, not_larger, repeated
 
 
 def grant(asked: int, granted: int, *token: int, holder: str = "somebody") -> IssuedToken:
@@ -49,6 +49,8 @@ def test_requests_that_overlap_may_be_granted_in_either_order() -> None:
 def test_no_two_grants_have_the_same_token() -> None:
     found = judge_tokens([grant(0, 3, 7, holder="a"), grant(1, 4, 7, holder="b")])
     assert found == Finding("TOKEN", Verdict.VIOLATED, "b has the token 7 that a has, too")
+    later = judge_tokens([grant(0, 1, 7, holder="a"), grant(2, 3, 7, holder="b")])
+    assert later == found, "asked for later or not"
 
 
 # Events.
@@ -100,3 +102,18 @@ def test_grants_of_components_and_grants_without_a_token_are_none() -> None:
         judged(asks(0, 1), enters(1, 1, (1, 1), part=".lock"), Event(2, 1, "indicate", "Granted"))
         is None
     )
+
+
+def test_all_grants_that_are_not_larger_are_found() -> None:
+    grants = [grant(0, 1, 5), grant(4, 6, 5), grant(2, 3, 7), grant(8, 9, 1), grant(8, 9, 8)]
+    assert list(not_larger(grants)) == [(2, 1), (2, 3)]
+
+
+def test_of_the_grants_with_the_largest_token_the_first_counts() -> None:
+    grants = [grant(0, 2, 5), grant(0, 1, 5), grant(3, 4, 5)]
+    assert list(not_larger(grants)) == [(1, 2)]
+
+
+def test_all_tokens_that_are_repeated_are_found() -> None:
+    assert list(repeated([5, 6, 5, 7, 6, 5])) == [(0, 2), (1, 4), (0, 5)]
+    assert list(repeated([5, 6, 7])) == []

@@ -9,6 +9,7 @@ import pytest
 from tests.unit.lab import asking
 
 from habemus.catalog.entries import entries
+from habemus.core.events import Event
 from habemus.core.properties import Verdict
 from habemus.lab.session import Session
 from habemus.runs.execution import Execution
@@ -30,6 +31,28 @@ def executed(setup: Setup, deliveries: int) -> Execution:
     run = Execution(setup)
     run.advance(deliveries)
     return run
+
+
+@pytest.mark.parametrize(
+    ("events", "inside", "waiting"),
+    [
+        (["1 request acquire", "2 request acquire", "1 indicate Granted"], (1,), (2,)),
+        (["1 request acquire", "1 request release"], (), ()),
+        (["1 indicate Granted", "1 indicate LockLost"], (), ()),
+        (["1 indicate Granted", "1 request move", "2 indicate Resumed"], (2,), ()),
+        (["1 indicate Granted", "1 request break_off", "2 request acquire"], (), (2,)),
+        (["1 indicate Granted", "2 request acquire", "1 crash", "2 crash"], (), ()),
+    ],
+)
+def test_applications_that_are_inside_and_that_wait(
+    events: list[str], inside: tuple[int, ...], waiting: tuple[int, ...]
+) -> None:
+    made = tuple(
+        Event(0, int(process), kind, "".join(name))
+        for process, kind, *name in (each.split() for each in events)
+    )
+    found = Past({}, Execution(Setup("central", 3)).system, made).workload()
+    assert (found.inside, found.waiting) == (inside, waiting)
 
 
 def under_way(run: Execution) -> list[tuple[str, int, int | None, str, str]]:

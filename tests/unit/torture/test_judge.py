@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from habemus.core.properties import Verdict
 from habemus.torture.history import Access, History, InjectedFault, Stay, Update
@@ -276,6 +278,12 @@ def test_a_token_that_is_no_larger_is_found() -> None:
     assert [(one.number, other.number) for one, other in duplicates(grants)] == [(1, 2)]
 
 
+def test_grants_with_small_tokens_are_named_in_the_order_of_their_requests() -> None:
+    first, quick = stay("1.1", 2, 3, 10, 11, 4), stay("2.1", 1, 4, 5, 6, 3)
+    grants = [stay("1.1", 1, 0, 1, 2, 9), quick, first]
+    assert [other for _, other in regressions(grants)] == [first, quick]
+
+
 def test_of_two_that_asked_at_one_time_either_may_have_the_larger_token() -> None:
     assert regressions([stay("1.1", 1, 0, 30, 40, 5), stay("2.1", 1, 0, 20, 25, 6)]) == []
 
@@ -322,6 +330,84 @@ def test_a_regression_violates_fence() -> None:
     judgement = judge(history, LENIENT)
     assert judgement.violated == ["FENCE"]
     assert judgement.lock_order.verdict is Verdict.VIOLATED
+
+
+# Random histories, against brute force.
+
+times = st.integers(0, 12)
+spans = st.integers(0, 6)
+tokens = st.none() | st.integers(1, 6)
+random_grants = st.lists(
+    st.builds(
+        lambda client, asked, waited, held, token, lock: stay(
+            client, asked, asked, asked + waited, asked + waited + held, token, lock
+        ),
+        *(st.sampled_from(("1.1", "2.1", "3.1")), times, spans, spans, tokens),
+        st.sampled_from("ab"),
+    ),
+    max_size=10,
+)
+random_writes = st.lists(
+    st.builds(
+        lambda lock, client, number, token, accepted: Access(
+            0, "write", lock, client, number, token, 0, accepted
+        ),
+        *(st.sampled_from("ab"), st.sampled_from(("1.1", "2.1")), st.integers(1, 2), tokens),
+        st.integers(0, 4).map(bool),
+    ),
+    max_size=12,
+)
+
+
+@given(random_grants)
+def test_overlaps_are_those_of_brute_force(grants: list[Stay]) -> None:
+    in_order = sorted(grants, key=lambda each: each.answered or 0)
+    expected = [
+        (one, other)
+        for lock in dict.fromkeys(each.lock for each in grants)
+        for place, other in enumerate(in_order)
+        for one in in_order[:place]
+        if one.lock == other.lock == lock and (one.left or 0) > (other.answered or 0)
+    ]
+    assert overlaps(grants) == expected
+
+
+@given(random_writes)
+def test_stale_writes_are_those_of_brute_force(given_writes: list[Access]) -> None:
+    expected = []
+    for lock in "ab":
+        accepted = [each for each in given_writes if each.lock == lock and each.accepted]
+        for place, write in enumerate(accepted):
+            earlier = accepted[:place]
+            own = [each.whose == write.whose for each in earlier]
+            is_resumed = any(own) and not all(own[own.index(True) :])
+            is_smaller = write.token is not None and any(
+                each.token is not None and each.token > write.token for each in earlier
+            )
+            expected += [write] if is_resumed or is_smaller else []
+    assert sorted(map(str, stale_writes(given_writes))) == sorted(map(str, expected))
+
+
+@given(random_grants, st.sets(st.sampled_from(("1.1", "2.1", "3.1"))))
+def test_tokens_are_judged_as_by_brute_force(grants: list[Stay], quick: set[str]) -> None:
+    """Clients of `quick` hear of their grants at once."""
+    with_token = [each for each in grants if each.token is not None]
+    expected = []
+    for each in with_token:
+        since = each.answered if each.client in quick else each.asked
+        before = [
+            other.token or 0
+            for other in with_token
+            if other.lock == each.lock and (other.answered or 0) < (since or 0)
+        ]
+        if before and max(before) >= (each.token or 0):
+            expected.append((max(before), str(each)))
+    found = regressions(grants, lambda each: each.client in quick)
+    assert sorted((one.token or 0, str(other)) for one, other in found) == sorted(expected)
+    seen = [(each.lock, each.token) for each in with_token]
+    again = [each for place, each in enumerate(seen) if each in seen[:place]]
+    assert [(other.lock, other.token) for _, other in duplicates(grants)] == again
+    assert all(one.token == other.token for one, other in duplicates(grants))
 
 
 # Times.

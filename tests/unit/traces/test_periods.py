@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from habemus.core.events import Event
 from habemus.traces import Trace
 from habemus.traces.periods import DOWN, INSIDE, PAUSED, WAITING, Period, holders, periods
@@ -18,6 +20,20 @@ def test_from_asking_to_entering_to_leaving() -> None:
         event(1, "request", "release"),
     ]
     assert periods(events) == [Period(1, WAITING, 0, 1), Period(1, INSIDE, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("indicate", "LockLost"), ("request", "move"), ("request", "break_off")],
+)
+def test_an_application_can_lose_its_lock_or_go_on_elsewhere(kind: str, name: str) -> None:
+    events = [
+        event(1, "indicate", "Granted"),
+        event(1, kind, name),
+        event(2, "indicate", "Resumed"),
+    ]
+    assert periods(events) == [Period(1, INSIDE, 0, 1), Period(2, INSIDE, 2)]
+    assert list(holders(events)) == [(1,), (), (2,)]
 
 
 def test_a_crash_ends_whatever_the_process_was_doing() -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from habemus.catalog.entries import Entry, entries
 from habemus.catalog.mutex import MUTEX
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Verdict
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.simulate import Report, execute, system_of
@@ -132,7 +133,7 @@ def _center(entry: Entry, options: tuple[str, ...]) -> Struck | None:
     if not any(event.name == "Token" for event in trace.events):
         return None
     owner = "the owner of the token"
-    left = next(event.time for event in trace.events if event.name == "release")
+    left = next(event.time for event in trace.events if mutex_change(event) == "exit")
     passed = [
         event for event in trace.events if _is_passing(event) and left <= event.time < left + 5_000
     ]
@@ -195,16 +196,15 @@ def _others(report: Report) -> str:
     waiting: set[int] = set()
     crashed = entered = False
     for event in report.trace.events:
-        if event.part:
-            continue
-        if event.kind == "request" and event.name == "acquire":
-            waiting.add(event.process)
-        elif event.kind == "indicate" and event.name == "Granted":
-            waiting.discard(event.process)
-            entered = entered or crashed
-        elif event.kind == "crash":
-            waiting.discard(event.process)
-            crashed = True
+        match mutex_change(event):
+            case "request":
+                waiting.add(event.process)
+            case "entry":
+                waiting.discard(event.process)
+                entered = entered or crashed
+            case "crash":
+                waiting.discard(event.process)
+                crashed = True
     if not crashed:
         raise BadSetup(f"{report.setup.command()}: no process crashed")
     if not waiting:

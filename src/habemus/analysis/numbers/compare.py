@@ -30,6 +30,7 @@ from habemus.catalog.entries import USER_MODULES, Entry, entries, entry_of, find
 from habemus.catalog.mutex import MUTEX
 from habemus.catalog.problems import exact
 from habemus.core.events import Event
+from habemus.core.mutex_events import mutex_change
 from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
 from habemus.problems import election, mutex
@@ -380,13 +381,12 @@ class _Crowd:
     _since: dict[ProcessId, int] = field(default_factory=dict)
 
     def observe(self, event: Event) -> None:
-        if event.part:
-            return
-        if event.kind == "request" and event.name == "acquire":
+        change = mutex_change(event)
+        if change == "request":
             self._since[event.process] = event.time
-        elif event.kind == "request" and event.name == "release":
+        elif change == "exit":
             self.last_exit = event.time
-        elif event.kind == "indicate" and event.name == "Granted" and event.process in self._since:
+        elif change == "entry" and event.process in self._since:
             self.waits.append(event.time - self._since.pop(event.process))
             self.entries[event.process] += 1
             if self.shares is None and self.entries[event.process] == self.requests:
