@@ -11,6 +11,7 @@ import pytest
 from habemus.algorithms.mutex.raymond import Raymond
 from habemus.catalog.entries import entry_of, find
 from habemus.core import System
+from habemus.core.properties import Verdict, worst
 from habemus.core.system import star
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
@@ -217,7 +218,8 @@ def test_repaired_ring_survives_a_crash_at_every_step(process: int, back: bool) 
             until="2s",
         )
         report = execute(setup)
-        assert report.verdict.value == "holds", f"{setup.command()}: {report.why}"
+        # Of the recoveries only the first one after the crash strikes.
+        assert worst(report.counted) is Verdict.HOLDS, f"{setup.command()}: {report.why}"
         assert report.trace is not None
         crashes += sum(event.kind == "crash" for event in report.trace.events)
         recoveries += sum(event.kind == "recover" for event in report.trace.events)
@@ -230,7 +232,7 @@ def test_repaired_ring_survives_two_crashes_at_once() -> None:
     looked for the token first.
     """
     for first in (1, 2, 3, 4):
-        for second in (1, 2, 3, 4):
+        for second in sorted({1, 2, 3, 4} - {first}):
             faults = (("crash", f"{first}@Granted#1"), ("crash", f"{second}@{first}.Granted#1"))
             report = execute(
                 Setup(

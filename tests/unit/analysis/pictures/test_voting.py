@@ -18,7 +18,7 @@ def test_words() -> None:
     text = in_words(voting_of(MAEKAWA, 13, None))
     assert "Voting sets of 13 by a projective plane: K = 4" in text
     assert "any two sets have 1 in common" in text
-    assert "3(K-1) = 9 messages, asking everybody 2(N-1) = 24" in text
+    assert "3(K-1) = 9 messages, asking all 2(N-1) = 24" in text
     assert text.count("●") == 13 * 4
 
 
