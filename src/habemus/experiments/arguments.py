@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from habemus.runtimes.sim import faults
 
-FAULTS = frozenset(get_args(faults.Fault))
+FAULT_TYPES = frozenset(get_args(faults.Fault))
 
 WORDS: dict[object, str] = {
     int: "a whole number",
@@ -57,7 +57,7 @@ def described(hint: Any) -> str:
         return " or ".join(dict.fromkeys(described(part) for part in parts))
     if hint is Any:
         return "anything"
-    if hint in FAULTS:
+    if hint in FAULT_TYPES:
         return "a fault of habemus.faults"
     if origin in WORDS:
         return WORDS[origin]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Property
-from habemus.problems.finality import FAULTS, Finality, in_ms
+from habemus.problems.finality import FAULT_EVENTS, Finality, in_ms
 
 COMPLETENESS = Property(
     "completeness",
@@ -61,7 +61,7 @@ class DetectorMonitor:
             self._suspect(event.time, event.process, event.fields()["process"])
         elif kind == "indicate" and event.name == "Restored":
             self._restore(event.time, event.process, event.fields()["process"])
-        elif kind in FAULTS:
+        elif kind in FAULT_EVENTS:
             self._last_fault = event.time
             if kind == "crash":
                 self._crash(event.time, event.process)

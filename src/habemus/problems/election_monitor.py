@@ -25,7 +25,7 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.words import counted
 from habemus.problems.election_judgement import ElectionJudgement, NamedLeader
-from habemus.problems.finality import FAULTS, Finality, in_ms
+from habemus.problems.finality import FAULT_EVENTS, Finality, in_ms
 
 IGNORED = frozenset({"send", "receive", "timer", "choose", "start", "lost", "duplicate"})
 
@@ -87,7 +87,7 @@ class ElectionMonitor:
                 self._opened = event.time  # the first call begins the first election, not the start
             self._called = True
             self._open()
-        elif kind in FAULTS:
+        elif kind in FAULT_EVENTS:
             self._last_fault = event.time
             self._fault(event)
         if self._take_overs:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 
-FAULTS = ("crash", "recover", "pause", "resume", "cut", "heal", "slow")
+FAULT_EVENTS = ("crash", "recover", "pause", "resume", "cut", "heal", "slow")
 """Kinds of events after which a run needs time to show that a violation is final."""
 
 

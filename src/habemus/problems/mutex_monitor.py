@@ -18,7 +18,7 @@ from habemus.core.mutex_events import CHANGES
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.words import counted
-from habemus.problems.finality import FAULTS, Finality
+from habemus.problems.finality import FAULT_EVENTS, Finality
 from habemus.problems.mutex_judgement import MutexJudgement, Overtaking
 from habemus.problems.mutex_properties import ME1, ME2_DEADLOCK, ME2_STARVATION, ME3, ME4
 from habemus.problems.tokens import TokenOrder
@@ -108,7 +108,7 @@ class MutexMonitor:
             self._under_way.pop(event.number or 0, None)
         elif kind == "duplicate":
             self._copied.add(event.number or 0)
-        if kind in FAULTS:
+        if kind in FAULT_EVENTS:
             self._last_fault = event.time
         if event.part:
             return

@@ -31,8 +31,8 @@ from habemus.runs.systems import system_of
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.process_model import (
     DRAW,
-    FAULTS,
     RECEIPT_OF,
+    SEARCHED_FAULTS,
     TIMEOUT,
     TIMEOUT_OF,
     Bound,
@@ -128,9 +128,13 @@ class Check(Description):
         if self.search not in SEARCHES:
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
-            if kind not in FAULTS:
-                near = [OF_RUNS[kind]] if kind in OF_RUNS else nearest(kind, FAULTS)
-                hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(FAULTS)}"
+            if kind not in SEARCHED_FAULTS:
+                near = [OF_RUNS[kind]] if kind in OF_RUNS else nearest(kind, SEARCHED_FAULTS)
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"use one of {', '.join(SEARCHED_FAULTS)}"
+                )
                 raise BadSetup(f"a check has no fault {kind}; {hint}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
@@ -235,7 +239,9 @@ class Check(Description):
             order=self.tracks_order,
             budgets=tuple(
                 sorted(
-                    (kind, count) for kind, count in budgets.items() if count or kind not in FAULTS
+                    (kind, count)
+                    for kind, count in budgets.items()
+                    if count or kind not in SEARCHED_FAULTS
                 )
             ),
         )

@@ -11,7 +11,7 @@ from typing import Any
 from habemus.catalog.entries import nearest
 from habemus.runs.check import Check
 from habemus.runs.parsing import process, timeouts
-from habemus.runs.setup import FAULTS, MESSAGES, OUTSIDE, BadSetup, Setup
+from habemus.runs.setup import FAULT_FLAGS, MESSAGES, OUTSIDE, BadSetup, Setup
 
 LONGEST_COMMAND = 20_000
 """Characters of a command that is read."""
@@ -51,7 +51,7 @@ def run_of(command: str) -> Setup:
         elif flag in _MANY:
             name = _MANY[flag]
             given[name] = (*given.get(name, ()), value())
-        elif flag.removeprefix("--") in FAULTS:
+        elif flag.removeprefix("--") in FAULT_FLAGS:
             faults.append((flag.removeprefix("--"), value()))
         else:
             raise _unknown(flag, "run", [*_RUN_NUMBERS, *_RUN_TEXTS, *_MANY, "--fifo"])

@@ -238,9 +238,11 @@ def _check(setup: Setup, entry: Entry) -> None:
 def faults_of(setup: Setup) -> list[Fault]:
     faults = []
     for kind, text in setup.faults:
-        if kind not in notation.FAULTS:
-            raise BadSetup(f"there is no fault {kind}; there are {', '.join(notation.FAULTS)}")
-        faults.append(_parsed(kind, notation.FAULTS[kind], text))
+        if kind not in notation.FAULT_PARSERS:
+            raise BadSetup(
+                f"there is no fault {kind}; there are {', '.join(notation.FAULT_PARSERS)}"
+            )
+        faults.append(_parsed(kind, notation.FAULT_PARSERS[kind], text))
     return faults
 
 

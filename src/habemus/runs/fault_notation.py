@@ -1,4 +1,4 @@
-"""Write faults in the notation of runs: the inverse of `habemus.runs.notation.FAULTS`."""
+"""Write faults in the notation of runs: the inverse of `habemus.runs.notation.FAULT_PARSERS`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def planned_end(setup: Setup, algorithm: type[Process]) -> int | None:
         return None
     moments = [0, getattr(notation.delay(setup.delay), "gst", 0)]
     for kind, text in setup.faults:
-        fault = notation.FAULTS[kind](text)
+        fault = notation.FAULT_PARSERS[kind](text)
         when = getattr(fault, "when", None)
         if isinstance(when, int):
             moments.append(when + getattr(fault, "duration", 0))

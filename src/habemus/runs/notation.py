@@ -168,7 +168,7 @@ def skew(text: str) -> Fault:
         raise BadNotation(str(reason)) from None
 
 
-FAULTS: dict[str, Callable[[str], Fault]] = {
+FAULT_PARSERS: dict[str, Callable[[str], Fault]] = {
     "crash": crash,
     "recover": recover,
     "amnesia": amnesia,
@@ -188,7 +188,7 @@ def ask(text: str) -> Ask:
 
 
 __all__ = [
-    "FAULTS",
+    "FAULT_PARSERS",
     "BadNotation",
     "amnesia",
     "ask",

@@ -19,11 +19,11 @@ from habemus.core.shapes import Malformed, Shape, shape_of
 WORKLOADS = ("steady", "burst", "in-turn")
 EVENT_LIMIT = 10_000_000
 
-FAULTS = ("crash", "recover", "amnesia", "replace", "pause", "cut", "heal", "slow", "skew")
+FAULT_FLAGS = ("crash", "recover", "amnesia", "replace", "pause", "cut", "heal", "slow", "skew")
 
 
 def _position(kind: str) -> int:
-    return FAULTS.index(kind) if kind in FAULTS else len(FAULTS)
+    return FAULT_FLAGS.index(kind) if kind in FAULT_FLAGS else len(FAULT_FLAGS)
 
 
 class BadSetup(ValueError):

@@ -25,7 +25,7 @@ from habemus.traces.view import View, key_of
 
 OPENING = frozenset({"start", "recover", "request", "receive", "timer"})
 """Kinds of events that begin a step of a process."""
-FAULTS = frozenset({"crash", "recover", "pause", "resume", *KINDS_OF_CHANGE})
+NEVER_FOLDED = frozenset({"crash", "recover", "pause", "resume", *KINDS_OF_CHANGE})
 
 
 NO_COUNTERS = frozenset({"process", "leader", "term", "epoch", "round", "phase"})
@@ -41,9 +41,9 @@ class Folding(NamedTuple):
 
 
 FOLDINGS = (
-    Folding(3, FAULTS | {"indicate", "request"}),
-    Folding(2, FAULTS | {"indicate"}),
-    Folding(2, FAULTS),
+    Folding(3, NEVER_FOLDED | {"indicate", "request"}),
+    Folding(2, NEVER_FOLDED | {"indicate"}),
+    Folding(2, NEVER_FOLDED),
     Folding(2, frozenset()),
 )
 """All levels, from the least to the most."""

@@ -22,7 +22,7 @@ from habemus.faults import (
     one_way,
 )
 from habemus.runs.fault_notation import all_written, written
-from habemus.runs.notation import FAULTS, BadNotation
+from habemus.runs.notation import FAULT_PARSERS, BadNotation
 from habemus.runtimes.sim.network import Exponential, HeavyTail, Uniform, UntilGst
 
 processes = st.integers(0, 9)
@@ -55,12 +55,12 @@ single = (
 @given(single)
 def test_what_is_written_is_read_as_the_same_fault(fault: Fault) -> None:
     [(kind, text)] = written(fault)
-    assert FAULTS[kind](text) == fault
+    assert FAULT_PARSERS[kind](text) == fault
 
 
 @given(st.lists(pairs, min_size=1, max_size=6, unique=True), moments)
 def test_any_links_are_written_whole(some: list[tuple[int, int]], when: int | Nth) -> None:
-    read = [FAULTS[kind](text) for kind, text in written(Cut(tuple(some), when))]
+    read = [FAULT_PARSERS[kind](text) for kind, text in written(Cut(tuple(some), when))]
     assert {link for fault in read for link in fault.links} == set(some)  # type: ignore[union-attr]
 
 

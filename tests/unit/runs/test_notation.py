@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from habemus.problems.mutex import Ask
 from habemus.runs import notation
 from habemus.runs.notation import BadNotation
-from habemus.runs.setup import FAULTS, BadSetup, Setup
+from habemus.runs.setup import FAULT_FLAGS, BadSetup, Setup
 from habemus.runtimes.sim.faults import (
     Crash,
     Cut,
@@ -53,7 +53,7 @@ def test_chances_are_millionths() -> None:
 
 
 def test_faults() -> None:
-    faults = notation.FAULTS
+    faults = notation.FAULT_PARSERS
     assert faults["crash"]("2@5ms") == Crash(2, 5_000)
     assert faults["crash"]("2@send#3") == Crash(2, Nth("send", 3))
     assert faults["crash"]("2@1.Granted#2") == Crash(2, Nth("Granted", 2, 1))
@@ -124,7 +124,7 @@ def test_no_text_breaks_a_reader(text: str) -> None:
         notation.initial,
         notation.label,
     ]
-    for read in [*readers, *notation.FAULTS.values()]:
+    for read in [*readers, *notation.FAULT_PARSERS.values()]:
         try:
             read(text)
         except BadNotation as refused:
@@ -170,6 +170,6 @@ def test_a_description_that_is_none_is_refused(plain: dict[str, object]) -> None
 
 
 def test_every_fault_has_a_place_in_the_order() -> None:
-    assert tuple(notation.FAULTS) == FAULTS
+    assert tuple(notation.FAULT_PARSERS) == FAULT_FLAGS
     shuffled = Setup("central", 2, faults=(("recover", "1@2"), ("crash", "1@1"), ("crash", "1@3")))
     assert shuffled.faults == (("crash", "1@1"), ("crash", "1@3"), ("recover", "1@2"))

@@ -310,7 +310,7 @@ def coordinators_of(n: int, m: int) -> list[ProcessId]:
 
 @lru_cache(maxsize=4_096)
 def _fault(kind: str, text: str) -> Fault:
-    return notation.FAULTS[kind](text)
+    return notation.FAULT_PARSERS[kind](text)
 
 
 def is_violated(cell: ViolationQuery, setup: Setup) -> bool:

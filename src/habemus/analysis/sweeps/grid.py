@@ -23,7 +23,7 @@ from habemus.catalog.mutex import MUTEX
 from habemus.core.process import MistakeInPlan
 from habemus.core.system import System
 from habemus.runs import notation
-from habemus.runs.setup import EVENT_LIMIT, FAULTS, WORKLOADS, BadSetup, Setup
+from habemus.runs.setup import EVENT_LIMIT, FAULT_FLAGS, WORKLOADS, BadSetup, Setup
 from habemus.runs.simulate import LINKS, faults_of, system_of
 from habemus.runtimes.sim.faults import processes_of
 
@@ -363,10 +363,10 @@ def _trouble(name: str, table: Any) -> Trouble:
             f'a table with keys such as crash = "1@5ms"; a table of its own begins with [{key}]',
             table,
         )
-    _refuse_unknown(table, (*FAULTS, "loss", "duplicate"), f"{key}.")
+    _refuse_unknown(table, (*FAULT_FLAGS, "loss", "duplicate"), f"{key}.")
     faults = []
-    for kind in FAULTS:
-        parse = _in_notation(notation.FAULTS[kind])
+    for kind in FAULT_FLAGS:
+        parse = _in_notation(notation.FAULT_PARSERS[kind])
         texts = table.get(kind, [])
         faults += [
             (kind, parse(f"{key}.{kind}", text))

@@ -25,7 +25,7 @@ from habemus.cli.output import (
     verdict_text,
 )
 from habemus.core import words
-from habemus.runs.notation import FAULTS
+from habemus.runs.notation import FAULT_PARSERS
 from habemus.runs.setup import EVENT_LIMIT, ORDERS, WORKLOADS, Setup
 from habemus.runs.simulate import Report, execute
 from habemus.traces import Trace
@@ -56,7 +56,7 @@ _FAULT_HELP = {
 
 
 def _fault_options(command: Any) -> Any:
-    for kind in reversed(FAULTS):
+    for kind in reversed(FAULT_PARSERS):
         metavar, help = _FAULT_HELP[kind]
         command = click.option(f"--{kind}", multiple=True, metavar=metavar, help=help)(command)
     return command
@@ -211,7 +211,7 @@ def run(
 
 def setup_of(given: Mapping[str, Any]) -> Setup:
     """Return the setup that the options describe."""
-    faults = tuple((kind, text) for kind in FAULTS for text in given[kind])
+    faults = tuple((kind, text) for kind in FAULT_PARSERS for text in given[kind])
     chosen = {
         each.name: given[each.name] for each in fields(Setup) if given.get(each.name) is not None
     }

@@ -38,7 +38,7 @@ from habemus.core.values import Message, Timer
 Thing = TypeVar("Thing", bound=Hashable)
 _new = tuple.__new__  # makes a named tuple without calling a Python function
 
-FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
+SEARCHED_FAULTS = ("crash", "recover", "amnesia", "lose", "copy")
 TIMEOUT = "timeout"
 TIMEOUT_OF = "timeout of "
 """Beginning of the budget for timers of one name."""
@@ -46,7 +46,7 @@ RECEIPT_OF = "receipt of "
 """Beginning of the budget for messages of one name."""
 DRAW = "draw"
 """Budget of steps that draw at random."""
-BUDGETS = (*FAULTS, TIMEOUT)
+BUDGETS = (*SEARCHED_FAULTS, TIMEOUT)
 """Events that may happen a bounded number of times in a search, apart from timers and messages by
 name, and from random draws.
 """
@@ -114,7 +114,7 @@ class Bound:
         if self.draws_are_bounded:
             steps += [DRAW, *(f"{each}+{DRAW}" for each in steps)]
         return (
-            *FAULTS,
+            *SEARCHED_FAULTS,
             *steps,
             *(f"{fault}+{each}" for fault in ("crash", "copy") for each in steps),
         )
@@ -877,8 +877,8 @@ def process_models(
 __all__ = [
     "BUDGETS",
     "DRAW",
-    "FAULTS",
     "RECEIPT_OF",
+    "SEARCHED_FAULTS",
     "TIMEOUT",
     "TIMEOUT_OF",
     "Bound",
