@@ -634,7 +634,7 @@ class LockQueues:
     def note_write(self, service: str, name: str, token: int) -> None:
         """Record that a client has written to the resource, as an event of the local process."""
         if service in self._locks and self._node.is_recorded(service, name):
-            self._node.make_request(service, name, "write", token >> 32, token & 0xFFFFFFFF)
+            self._node.make_request(service, name, "write", *token_of(token))
 
     def _time_out(self, request: ClientRequest) -> None:
         name = request.names[0] + (", ..." if len(request.names) > 1 else "")

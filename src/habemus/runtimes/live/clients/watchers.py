@@ -182,7 +182,7 @@ class LockWatchers:
 
     def _query_peers(self, key: Key, watched: _WatchedLock) -> None:
         watched.queried_us = self._timers.now_us()
-        frame = WatchFrame(self._node.number_of(key[0]), key[1])
+        frame = WatchFrame(self._node.service_index(key[0]), key[1])
         for peer in self._node.peers:
             self._node.send(peer, frame)
 
@@ -192,7 +192,7 @@ class LockWatchers:
     def _query_again(self, peer: int, keys: list[Key]) -> Iterator[None]:
         for key in keys:
             if key in self._locks:
-                self._node.send(peer, WatchFrame(self._node.number_of(key[0]), key[1]))
+                self._node.send(peer, WatchFrame(self._node.service_index(key[0]), key[1]))
             yield
 
     def _changed(self, service: str, name: str) -> None:
@@ -202,7 +202,7 @@ class LockWatchers:
         peer_watches = self._peer_watches.get(key)
         if peer_watches is not None:
             news = LockStatusFrame(
-                self._node.number_of(service), name, *self._lock_queues.status_of(*key)
+                self._node.service_index(service), name, *self._lock_queues.status_of(*key)
             )
             for peer in peer_watches:
                 self._node.send(peer, news)
@@ -210,7 +210,7 @@ class LockWatchers:
 
     def _transferred(self, service: str, name: str, label: str) -> None:
         for peer in self._node.peers:
-            self._node.send(peer, TransferFrame(self._node.number_of(service), name, label))
+            self._node.send(peer, TransferFrame(self._node.service_index(service), name, label))
 
     def hear(
         self, peer: int, service: str, frame: WatchFrame | LockStatusFrame | TransferFrame

@@ -565,7 +565,7 @@ class Node:
         else:
             self.counts["not understood"] += 1
 
-    def number_of(self, service: str) -> int:
+    def service_index(self, service: str) -> int:
         """Index of the service in wire frames."""
         return self._index[service]
 

@@ -792,7 +792,7 @@ def test_the_bound_of_terms_follows_what_was_stored_whatever_the_clock_says(
 
     async def hears(node: Node, term: int) -> None:
         _, writer = await dialled(node, 2)
-        election = node.number_of("locks-election")
+        election = node.service_index("locks-election")
         kind, fields = node.services[election].codecs[1][0].encode(Heartbeat(term))
         writer.write(encoded(MessageFrame(election, "all", 1, 2, 0, kind, fields, 0)))
         await cluster.until(
@@ -822,7 +822,7 @@ def test_heartbeats_do_not_wait_behind_messages_about_locks(cluster: Any) -> Non
             _, writer = await dialled(node, 2)
             # so slow that a slice is over after each frame
             node._slices._clock = partial(next, count(step=1_000_000_000))
-            locks, election = node.number_of("locks"), node.number_of("locks-election")
+            locks, election = node.service_index("locks"), node.service_index("locks-election")
             handled: list[int] = []  # frames, when the heartbeat was
             node.subscribe(
                 "locks-election", "all", lambda *_: handled.append(node.counts["received"])
