@@ -12,6 +12,7 @@ from habemus.core.mistakes import hint
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 
 HABEMUS = Path(__file__).parents[1]
+LIBRARY = Path(traceback.__file__).parent  # of Python; it may be an archive
 ALGORITHMS = (HABEMUS / "algorithms", HABEMUS / "problems")
 
 
@@ -74,7 +75,5 @@ def _is_own(frame: FrameType) -> bool:
     path = Path(frame.f_code.co_filename)
     if path.is_relative_to(HABEMUS):
         return any(path.is_relative_to(each) for each in ALGORITHMS)
-    from sysconfig import get_path  # only when something fails: a short check has no time for it
-
-    in_library = path.is_relative_to(get_path("stdlib")) and "site-packages" not in path.parts
+    in_library = path.is_relative_to(LIBRARY) and "site-packages" not in path.parts
     return not in_library and not str(path).startswith("<")
