@@ -203,18 +203,23 @@ def test_a_node_that_lost_its_disk_comes_back_as_a_new_member(made: Made) -> Non
 def test_a_change_survives_the_kill_of_the_leader(made: Made) -> None:
     nodes = made(3)
     take(nodes, 1)
-    leader = changed(nodes, "list")["leader"]
     address = join(nodes, 4)
+    logs = {number: nodes.folder / f"{number}.log" for number in (1, 2, 3)}
+
+    def leaders() -> list[int]:
+        """Return the nodes that have led when a step of the change was taken."""
+        return [number for number, log in logs.items() if "audit: " in log.read_text()]
+
     with subprocess.Popen(command(nodes, "add", "4", address)) as adding:
-        log = nodes.folder / f"{leader}.log"
-        until(lambda: "audit: " in log.read_text())  # the first step was taken
+        until(leaders)  # the first step was taken
+        leader = leaders()[0]
         nodes.kill(leader)
         assert adding.wait(4 * PATIENCE) == 0
     assert changed(nodes, "list")["members"] == [1, 2, 3, 4]
     take(nodes, 4)
     nodes.start(leader)  # which has missed the change, but has the new file
     take(nodes, leader, "z")
-    until(lambda: "members are 1, 2, 3, 4" in log.read_text())
+    until(lambda: "members are 1, 2, 3, 4" in logs[leader].read_text())
 
 
 def test_a_node_that_was_removed_while_it_was_down_ends_when_it_is_started(made: Made) -> None:
