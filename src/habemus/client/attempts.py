@@ -89,8 +89,10 @@ class Attempts:
         """
         if isinstance(self._reason, Unreachable):
             return self._reason
+        if self._timeout is None:
+            return RefusedByNode("the node has timed out a request that has no timeout")
         why = f": {self._reason}" if self._reason else ""
-        assert self._request is not None and self._timeout is not None
+        assert self._request is not None
         return LockTimeout(self._request.timed_out(self._timeout, news) + why)
 
 

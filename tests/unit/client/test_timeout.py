@@ -68,6 +68,19 @@ def test_the_blocking_client(fake_node: Start, news: tuple[object, ...], held: s
             assert str(timeout.value) == f"timed out after 5 s waiting for lock 'report'{held}"
 
 
+def test_a_timeout_of_a_request_without_one_is_refused(fake_node: Start) -> None:
+    place = fake_node(busy("news", HELD)).place
+    with habemus.connect(place) as cluster, pytest.raises(habemus.RefusedByNode):
+        cluster.lock("report").acquire()
+
+    async def acquire() -> None:
+        async with habemus.connect(place) as cluster:
+            with pytest.raises(habemus.RefusedByNode, match="has no timeout"):
+                await cluster.lock("report").acquire()
+
+    asyncio.run(acquire())
+
+
 @KNOWN
 def test_the_asynchronous_client(fake_node: Start, news: tuple[object, ...], held: str) -> None:
     async def try_twice() -> None:
