@@ -304,8 +304,8 @@ def force_at(
 
 def _connected_to(node: int, named: str | None, session: NodeSession) -> NodeConnection:
     """Connect to a node, by an address that the client was given or that its node has named."""
-    told = session.welcome["nodes"].get(str(node))
-    others = [] if told is None else cluster_address(told).nodes
+    announced = session.welcome["nodes"].get(str(node))
+    others = [] if announced is None else cluster_address(announced).nodes
     reasons = []
     for address in dict.fromkeys((*cluster_address(named).nodes, *others)):
         try:

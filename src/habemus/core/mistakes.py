@@ -48,8 +48,8 @@ _INSTEAD = {
     ),
     **dict.fromkeys(
         ("os", "posix", "nt", "io", "open", "input", "socket", "subprocess", "threading"),
-        "draw with self.choose(options), and give constants with the plan, as in limit:"
-        " Const[int] = 3",
+        "send messages and set timers instead, draw with self.choose(options), and give constants"
+        " with the plan, as in limit: Const[int] = 3",
     ),
 }
 """Modules of chance and time and of the outside, with what a handler uses instead."""
