@@ -34,7 +34,7 @@ def cycles(locks: Any, name: str, seconds: float) -> list[float]:
     used = process_time_ns()
     began = now = monotonic_ns()
     end = began + round(seconds * NS)
-    while now < end:
+    while now < end or not times:
         before = now
         with locks.lock(name):
             pass
@@ -48,7 +48,7 @@ def cycles(locks: Any, name: str, seconds: float) -> list[float]:
 def contend(locks: Any, name: str, seconds: float) -> list[list[int]]:
     grants = []
     end = monotonic_ns() + round(seconds * NS)
-    while (asked := monotonic_ns()) < end:
+    while (asked := monotonic_ns()) < end or not grants:
         with locks.lock(name) as lease:
             now = monotonic_ns()
             grants.append([now, (now - asked) // 1_000, getattr(lease, "token", lease)])

@@ -235,7 +235,11 @@ class LiveBench:
                 if by_hand:
                     pairs = list(zip(mine, others[0], strict=True))
                     found.overhead += [_more(a.median_us, b.median_us) for a, b in pairs]
-                    found.cpu_overhead += [_more(a.cpu_us, b.cpu_us) for a, b in pairs]
+                    found.cpu_overhead += [
+                        _more(a.cpu_us, b.cpu_us)
+                        for a, b in pairs
+                        if a.cpu_us and b.cpu_us  # a coarse clock shows none for a short turn
+                    ]
 
     def _turns(self, clients: Sequence[BenchClient]) -> list[list[ClientTurn]]:
         """Return the turns of each client.
@@ -266,7 +270,8 @@ class LiveBench:
             raise BenchFailed(f"{name}: tokens do not grow from grant to grant")
         changes = sum(one[3] != other[3] for one, other in pairwise(grants))
         found = self.results[name]
-        found.handovers.append(changes / ((grants[-1][0] - grants[0][0]) / NS))
+        if grants[-1][0] > grants[0][0]:
+            found.handovers.append(changes / ((grants[-1][0] - grants[0][0]) / NS))
         found.wait_p99_us.append(percentile([1_000 * grant[1] for grant in grants], 99))
 
     def _measure_failover(self, name: str, url: str) -> None:

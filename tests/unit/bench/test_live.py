@@ -27,6 +27,12 @@ def test_local_locks_are_measured_beside_flock() -> None:
     assert found["cycles_per_second"] > 100
 
 
+def test_the_shortest_measurement_has_one_cycle_of_each_client() -> None:
+    done = bench("--only", "local", "--rounds", "1", "--seconds", "1e-9", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["systems"]["local"]["cycles_per_second"] > 0
+
+
 def test_a_name_that_is_not_known_is_refused() -> None:
     done = bench("--only", "oracle")
     assert done.returncode == 2
@@ -54,6 +60,34 @@ def test_tokens_that_do_not_grow_stop_it(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("habemus.bench.live.BenchClient.kill", lambda *_: 0)
     with pytest.raises(BenchFailed, match="tokens do not grow"):
         made._measure_handovers("local", f"local://{tmp_path}")
+
+
+class CoarseClock:
+    """A client on a machine whose clocks stand still during a turn."""
+
+    def __init__(self, *_: object) -> None:
+        self.asked = ""
+
+    def ask(self, what: str, name: str, seconds: float) -> None:
+        self.asked = what
+
+    def answer(self) -> list[Any]:
+        return [[5, 0, 1]] if self.asked == "contend" else [100, 0.01, 7.0, 9.0, 0.0]
+
+    def kill(self) -> int:
+        return 0
+
+
+def test_times_that_the_clock_does_not_show_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("habemus.bench.live.BenchClient", CoarseClock)
+    made = LiveBench(["local"], 1, 0.05, 1, syncs=False)
+    found = made.results["local"] = Measured()
+    made._measure_cycles({"local": "local:///locks"})
+    made.results["habemus"] = found
+    made._measure_handovers("habemus", "nodes")
+    assert found.plain()["overhead_percent"] == 0
+    assert found.plain()["cpu_overhead_percent"] is None
+    assert found.plain()["handovers_per_second"] is None
 
 
 def test_flock_by_hand_counts(tmp_path: Path) -> None:
