@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -141,12 +142,14 @@ class NodeConnection:
         return self._socket.fileno()
 
     def send(self, line: bytes) -> None:
-        """Send a line that is encoded already."""
+        """Send a line that is encoded already; `ConnectionClosed` if the connection has ended."""
         self._inside.append(None)  # first: `close` looks there after it has set `_is_closed`
         try:
             if self._is_closed:
                 raise self._closed()
             self._socket.sendall(line)
+        except OSError as reason:
+            raise self._translated(reason) from None
         finally:
             self._inside.pop()
             if self._is_closed:
@@ -169,6 +172,8 @@ class NodeConnection:
             while answer[1] != id and not (answer[0] == "refused" and answer[1] is None):
                 answer = self._next_line(timeout)
             return answer
+        except OSError as reason:
+            raise self._translated(reason) from None
         finally:
             self._inside.pop()
             if self._is_closed:
@@ -181,6 +186,8 @@ class NodeConnection:
         self._inside.append(None)
         try:
             return self._next_line(timeout)
+        except OSError as reason:
+            raise self._translated(reason) from None
         finally:
             self._inside.pop()
             if self._is_closed:
@@ -233,6 +240,14 @@ class NodeConnection:
             learn_nodes(self.welcome, found[2], found[3])
             return self._next_line(timeout)
         return found
+
+    def _translated(self, reason: OSError) -> OSError:
+        """Return what callers are promised for an error of the system."""
+        is_ours = isinstance(reason, (ConnectionClosed, HabemusError))
+        # With ETIMEDOUT, it is not the time of the caller that is over: the peer is lost.
+        if is_ours or (isinstance(reason, self._nothing_yet) and reason.errno != errno.ETIMEDOUT):
+            return reason
+        return ConnectionClosed(f"the connection to {self.address}: {reason.strerror or reason}")
 
     def _closed(self) -> ConnectionClosed:
         return ConnectionClosed(f"the connection to {self.address} is closed")

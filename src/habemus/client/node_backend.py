@@ -175,9 +175,7 @@ class NodeBackend:
             connection.close()
             session.end_waiting(id)
             session.protocol.forget(id)
-            # With a number it is from the system: nothing of the node reaches this machine.
-            is_late = isinstance(reason, TimeoutError) and reason.errno is None
-            if attempts is not None and is_late:
+            if attempts is not None and isinstance(reason, TimeoutError):
                 why = f"node {session.node} does not answer"
                 attempts.failed(why)
                 session.leave(why)

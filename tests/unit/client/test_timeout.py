@@ -140,12 +140,14 @@ def test_a_machine_that_stops_answering_is_not_a_timeout_of_the_request(
     fake_node: Start, monkeypatch: pytest.MonkeyPatch, timeout: float | None
 ) -> None:
     """The system ends a connection without signs of life by the same class of error."""
-    ask = NodeConnection.ask
+    hear = NodeConnection._next_line
 
-    def vanish(self: NodeConnection, *given: Any) -> list[Any]:
-        monkeypatch.setattr(NodeConnection, "ask", ask)
+    def vanish(self: NodeConnection, timeout: float | None) -> list[Any]:
+        monkeypatch.setattr(NodeConnection, "_next_line", hear)
         raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
 
     with habemus.connect(fake_node(grants).place) as cluster:
-        monkeypatch.setattr(NodeConnection, "ask", vanish)
+        with cluster.lock("report"):  # so that the client is connected
+            pass
+        monkeypatch.setattr(NodeConnection, "_next_line", vanish)
         assert cluster.lock("report", timeout).acquire().token == 7
