@@ -24,8 +24,11 @@ FLAGS = (
     "--no-first-run",
 )
 PATIENCE_S = 60
+# The page measures its canvas in the frame after a change of the layout.
 IDLE = """
-lab.busy === 0 && lab.frame === 0 && lab.stale.size === 0 && (lab.branch === null
+(() => { const { diagram } = lab, box = diagram.canvas.getBoundingClientRect();
+    return diagram.width === Math.max(box.width, 50) && diagram.height === Math.max(box.height, 50);
+})() && lab.busy === 0 && lab.frame === 0 && lab.stale.size === 0 && (lab.branch === null
     || (lab.tab !== "event" || lab.focus < 0 || lab.details !== null)
     && (lab.tab !== "pending" || !lab.branch.playable || lab.pending !== null))
 """
