@@ -1,12 +1,13 @@
 # Each of these sets everything up from nothing: `make install`, `make demo` and `make test`.
-# Each makes its own virtual environment; nothing is installed outside this folder, except what `postgresql` and `chromium` below say.
+# Each makes its own virtual environment; nothing is installed outside this folder, except by targets that end in -deps.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces postgresql chromium lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -40,28 +41,38 @@ lab: $(VENV)/.lab-ready
 
 # Two workers per core: live tests wait more than they compute.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
-test: lint postgresql chromium
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+test: lint
+	$(PYTEST) -n $(WORKERS) --dist worksteal
+
+# What tests and benchmarks use beside Python, as tests/requirements.py lists it: `make test-deps` installs Debian's packages for `make test`,
+# and so on for the others.  Needs root.
+%-deps:
+	@$(PYTHON) tests/requirements.py install $*
+
+%-needs:
+	@$(PYTHON) tests/requirements.py check $*
+
+# README's commands on another Debian, in a folder below build/debian: SUITE=trixie, forky or bookworm; RUN_AS=root or user.  CLONE is the
+# folder of the clone.  Needs root.
+SUITE ?= trixie
+RUN_AS ?= user
+CLONE ?= a clone
+TARGETS ?= demo test
+test-debian: test-debian-needs
+	tests/debian.sh "$(SUITE)" "$(RUN_AS)" "$(CLONE)" $(TARGETS)
 
 # The conformance tests of locks on our own cluster, local, PostgreSQL, Redis, etcd and ZooKeeper, with real servers.  Five minutes on two
-# cores.  Root gets the servers that are absent from Debian.
-ENGINES := redis-server zookeeper etcd-server postgresql
-test-engines: $(VENV)/.test-ready
-	@[ "$$(id -u)" != 0 ] || dpkg -s $(ENGINES) >/dev/null 2>&1 \
-		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(ENGINES) >/dev/null; } \
-		|| echo "some of $(ENGINES) could not be installed, so their tests will fail" >&2
-	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py tests/live/test_engines_page.py
+# cores.
+test-engines: $(VENV)/.test-ready test-engines-needs
+	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(PYTEST) tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py tests/live/test_engines_page.py
 
 # A cluster with TLS, scraped by a real Prometheus: its queries, the dashboard, the alerts, and the unit of systemd.  One minute.
-test-prometheus: $(VENV)/.test-ready
-	@[ "$$(id -u)" != 0 ] || dpkg -s prometheus >/dev/null 2>&1 \
-		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus curl >/dev/null; } \
-		|| echo "Prometheus could not be installed, so its test will fail" >&2
+test-prometheus: $(VENV)/.test-ready test-prometheus-needs
 	$(BIN)/python -m tests.prometheus
 
 # Nodes in network namespaces whose packets are lost in one direction.  Needs root and iproute2.
-test-namespaces: $(VENV)/.test-ready
-	$(BIN)/pytest -q -p no:cacheprovider tests/namespaces.py
+test-namespaces: $(VENV)/.test-ready test-namespaces-needs
+	$(PYTEST) -q -p no:cacheprovider tests/namespaces.py
 
 # The recipes of examples/recipes with Celery, Django, APScheduler, FastAPI and gunicorn, which have a virtual environment of their own.
 test-recipes: build/recipes/.ready
@@ -75,7 +86,7 @@ build/recipes/.ready: pyproject.toml
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
-	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/runtimes/live tests/unit/core tests/unit/printing tests/unit/testing
+	build/test-compiled/bin/python -m pytest -n auto tests/live tests/conformance tests/unit/runtimes/live tests/unit/core tests/unit/printing tests/unit/testing
 
 build/test-compiled/.ready: $(COMPILED_FROM)
 	$(PYTHON) -m venv build/test-compiled
@@ -85,33 +96,20 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 # The live and the unit tests on a machine that stalls: beside busy loops, and with all test processes stopped every few seconds.
 # Half an hour on two cores.
 test-stutter: $(VENV)/.test-ready
-	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit
+	$(BIN)/python tests/stutter.py $(PYTEST) -n auto tests/live tests/unit
 
 # The tests of the pure part under Python 3.12, 3.13 and 3.14: those on the path, else Pyodide from npm under node.  Ten minutes on two cores.
 test-pythons:
 	@$(PYTHON) -m tests.pythons
 
-# Guards and locks are tested in real servers, which the tests start and end themselves.  If there are none, root gets Debian's.
-postgresql:
-	@{ { ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; } && command -v redis-server >/dev/null; } \
-		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql redis-server >/dev/null; } \
-		|| echo "PostgreSQL or Redis is absent, so its tests will fail; on Debian: sudo apt-get install postgresql redis-server" >&2
-
-# The page of the lab is tested in a real browser.  If there is none, root gets Debian's.
-chromium:
-	@command -v chromium >/dev/null \
-		|| { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
-		|| echo "there is no Chromium, so the tests of the lab will fail; on Debian: sudo apt-get install chromium" >&2
-
 lint: $(VENV)/.test-ready
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
 
 # The types of the page's JavaScript, by TypeScript from npm.  No test needs node, so this is a target of its own.
 TYPESCRIPT := 5.9.3
-lint-page:
-	@command -v npm >/dev/null || { echo "this needs node and npm; on Debian: sudo apt-get install nodejs npm"; exit 2; }
+lint-page: lint-page-needs
 	npm install --silent --no-fund --no-audit --prefix build/typescript typescript@$(TYPESCRIPT)
 	build/typescript/node_modules/.bin/tsc -p tests/lab/tsconfig.json
 
@@ -119,22 +117,15 @@ lint-page:
 bench-sim: $(VENV)/.test-ready
 	$(BIN)/python benchmarks/sim/bench.py
 
-# Our search beside Spin.  Only here is anything installed outside this folder, and only by root: Spin and a C compiler, if absent.
+# Our search beside Spin, which `make bench-check-deps` installs.
 bench-check: $(VENV)/.test-ready
-	@{ command -v spin && command -v gcc; } >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get install -y -qq spin gcc libc6-dev >/dev/null; } \
-		|| { echo "this needs Spin and gcc; on Debian: sudo apt-get install spin gcc libc6-dev"; exit 2; }
 	$(BIN)/python benchmarks/check/bench.py
 
-# Our locks beside those of Redis, ZooKeeper, etcd and PostgreSQL.  Root gets the servers that are absent from Debian; whoever is not
-# root, and has not got them, reads in the tables which rivals were absent.  Their clients have a virtual environment of their own.
-# The nodes are compiled, unless you say COMPILE=0.
+# Our locks beside those of Redis, ZooKeeper, etcd and PostgreSQL; the tables say which of them are absent here (`make bench-live-deps`).
+# Their clients have a virtual environment of their own.  The nodes are compiled, unless you say COMPILE=0.
 COMPILE ?= 1
 BENCH := build/bench-live$(if $(filter 0,$(COMPILE)),-pure)
-RIVALS := redis-server zookeeper etcd-server postgresql
 bench-live: $(BENCH)/.ready
-	@[ "$$(id -u)" != 0 ] || dpkg -s $(RIVALS) >/dev/null 2>&1 \
-		|| { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(RIVALS) >/dev/null; } \
-		|| echo "some of $(RIVALS) could not be installed" >&2
 	$(BENCH)/bin/python -m benchmarks.live
 
 $(BENCH)/.ready: $(COMPILED_FROM) benchmarks/live/requirements.txt
@@ -144,17 +135,17 @@ $(BENCH)/.ready: $(COMPILED_FROM) benchmarks/live/requirements.txt
 	@touch $@
 
 # The page of the lab in Chromium: first paint, pan, zoom, step, fork, with 10,000 and 100,000 events.
-bench-lab: $(VENV)/.test-ready chromium
+bench-lab: $(VENV)/.test-ready bench-lab-needs
 	$(BIN)/python -m benchmarks.lab
 
 # Planted bugs in the elected coordinators whose searches take up to a minute each, and the long searches with pinned counts.
 planted: $(VENV)/.test-ready
-	$(BIN)/pytest -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_moving_mutants.py \
+	$(PYTEST) -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_moving_mutants.py \
 		tests/counterexamples/test_searched_mutex_mutants.py tests/counterexamples/test_verdicts.py tests/counterexamples/test_lost_records.py
 
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready
-	$(BIN)/pytest -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
+	$(PYTEST) -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
 	$(BIN)/habemus sweep --seeds 10000
 	$(BIN)/habemus sweep --seeds 10000 --crashes
 
@@ -180,7 +171,7 @@ TORTURE := kill,pause,cut,kill-all,power,disk
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures,
 # and build/scenarios.html with the pictures of all scenarios, to look at them.
 docs: $(VENV)/.test-ready
-	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py \
+	$(PYTEST) -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py \
 		tests/architecture/test_api_page.py
 	@mkdir -p build
 	$(BIN)/habemus scenario --sheet build/scenarios.html

@@ -12,7 +12,7 @@ shift 3
 fail() { echo "tests/debian.sh: $*" >&2; exit 2; }
 [ "$(id -u)" = 0 ] || fail "needs root, because it mounts and changes the root: sudo make test-debian"
 command -v debootstrap >/dev/null || fail "needs debootstrap: sudo apt-get install debootstrap"
-[ "$who" = root ] || [ "$who" = user ] || fail "AS=$who is unknown: use root or user"
+[ "$who" = root ] || [ "$who" = user ] || fail "RUN_AS=$who is unknown: use root or user"
 
 mkdir -p build/debian
 base=$PWD/build/debian/$suite

@@ -425,8 +425,7 @@ def main() -> int:
     lacking = [tool for tool in ("spin", "gcc") if shutil.which(tool) is None]
     if lacking:
         print(
-            f"bench: there is no {' and no '.join(lacking)} here; on Debian: apt-get install spin"
-            " gcc libc6-dev",
+            f"bench: there is no {' and no '.join(lacking)} here; on Debian: make bench-check-deps",
             file=sys.stderr,
         )
         return 2

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from tests.requirements import program
 
-CHROMIUM = "/usr/bin/chromium"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -149,8 +149,9 @@ def lab_url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    path = program("Chromium", "chromium")
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield chromium
         chromium.close()
 

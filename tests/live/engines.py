@@ -24,7 +24,8 @@ import pytest
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import Nodes
 from tests.ports import reserved_ports
-from tests.unit.fencing.conftest import as_another, program
+from tests.requirements import program
+from tests.unit.fencing.conftest import as_another
 
 import habemus
 from habemus.client.blocking import Cluster
@@ -211,13 +212,6 @@ class Server(System):
         return habemus.connect(self.url.replace(f":{self.port}", f":{listening(link)}"), name=name)
 
 
-def installed(name: str, package: str) -> str:
-    found = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/bin")
-    if found is None:
-        pytest.fail(f"no {name}; on Debian: apt-get install {package}", pytrace=False)
-    return found
-
-
 class PostgreSQL(Server):
     """A PostgreSQL server, with passwords."""
 
@@ -230,8 +224,9 @@ class PostgreSQL(Server):
         (folder / "password").chmod(0o644)
         self._data = folder / "data"
         options = ["-U", "habemus", "-A", "scram-sha-256", "--pwfile", str(folder / "password")]
+        initdb = program("PostgreSQL", "initdb")
         subprocess.run(
-            [program("initdb"), "-D", str(self._data), *options, "--no-locale", "--no-sync"],
+            [initdb, "-D", str(self._data), *options, "--no-locale", "--no-sync"],
             check=True,
             cwd=folder,
             capture_output=True,
@@ -247,7 +242,7 @@ class PostgreSQL(Server):
     def command(self) -> list[str]:
         settings = [f"port={self.port}", "listen_addresses=127.0.0.1", "fsync=off"]
         settings.append("unix_socket_directories=")
-        command = [program("postgres"), "-D", str(self._data)]
+        command = [program("PostgreSQL", "postgres"), "-D", str(self._data)]
         return command + [word for setting in settings for word in ("-c", setting)]
 
     def ready(self) -> bool:
@@ -267,7 +262,7 @@ class Redis(Server):
 
     def command(self) -> list[str]:
         settings = ["--port", str(self.port), "--bind", "127.0.0.1", "--requirepass", "correct"]
-        return [installed("redis-server", "redis-server"), *settings, "--save", ""]
+        return [program("Redis", "redis-server"), *settings, "--save", ""]
 
     def refused(self) -> Cluster:
         return habemus.connect(self.url.replace("correct", "wrong"))
@@ -307,7 +302,7 @@ class Etcd(Server):
     def command(self) -> list[str]:
         here, peers = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{self._peers}"
         return [
-            installed("etcd", "etcd-server"),
+            program("etcd", "etcd"),
             *("--data-dir", str(self.folder / "data"), "--name", "one", "--log-level", "error"),
             *("--listen-client-urls", here, "--advertise-client-urls", here),
             *("--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers),
@@ -323,12 +318,9 @@ class ZooKeeper(Server):
 
     keeps_places = True
 
-    jar = Path("/usr/share/java/zookeeper.jar")
     jars = ("zookeeper.jar", "netty-codec.jar", "netty-resolver.jar")
 
     def __init__(self, folder: Path) -> None:
-        if not self.jar.exists():
-            pytest.fail(f"no {self.jar}; on Debian: apt-get install zookeeper", pytrace=False)
         super().__init__(folder)
         self.url = f"zookeeper://habemus:correct@127.0.0.1:{self.port}"
         with habemus.connect(self.url):
@@ -348,8 +340,9 @@ class ZooKeeper(Server):
         lines = [f"dataDir={self.folder}/data", "tickTime=500", *self.settings()]
         settings.write_text("\n".join(lines))
         # Debian's zookeeper.jar does not name the jar of netty's codecs, which TLS needs.
-        jars = os.pathsep.join(str(self.jar.with_name(name)) for name in self.jars)
-        java = [installed("java", "default-jre-headless"), "-Xmx256m", "-cp", jars]
+        jar = Path(program("ZooKeeper", "zookeeper.jar"))
+        jars = os.pathsep.join(str(jar.with_name(name)) for name in self.jars)
+        java = [program("ZooKeeper", "java"), "-Xmx256m", "-cp", jars]
         flags = ["-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no"]
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         return [*java, *flags, main, str(settings)]

@@ -6,30 +6,15 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.requirements import program
 
 PATIENCE = 60
-DEBIAN = Path("/usr/lib/postgresql")
-
-
-def program(name: str) -> str:
-    """Debian does not put the server's programs on the path."""
-    places = [str(folder) for folder in sorted(DEBIAN.glob("*/bin"), reverse=True)]
-    found = shutil.which(name, path=os.pathsep.join([*places, os.environ.get("PATH", "")]))
-    if found is None:
-        pytest.fail(
-            f"no {name}: these tests need a PostgreSQL server; on Debian: apt-get install"
-            " postgresql",
-            pytrace=False,
-        )
-    return found
 
 
 def as_another() -> tuple[int, int]:
@@ -44,7 +29,7 @@ def as_another() -> tuple[int, int]:
 @pytest.fixture(scope="session")
 def postgresql_server() -> Iterator[str]:
     """How to connect to it."""
-    initdb, pg_ctl = program("initdb"), program("pg_ctl")
+    initdb, pg_ctl = (program("PostgreSQL", name) for name in ("initdb", "pg_ctl"))
     user, group = as_another()
     others: dict[str, Any] = (
         {"user": user, "group": group, "extra_groups": []} if not os.geteuid() else {}
