@@ -39,10 +39,11 @@ LAB ?= central-holder-slow
 lab: $(VENV)/.lab-ready
 	$(BIN)/habemus lab $(LAB)
 
-# Two workers per core: live tests wait more than they compute.
+# TESTS='tests/unit tests/live' are those to run.  Two workers per core: live tests wait more than they compute.
+TESTS ?=
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 test: lint
-	$(PYTEST) -n $(WORKERS) --dist worksteal
+	$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS)
 
 # What tests and benchmarks use beside Python, as tests/requirements.py lists it: `make test-deps` installs Debian's packages for `make test`,
 # and so on for the others.  Needs root.
