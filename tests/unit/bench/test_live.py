@@ -23,7 +23,9 @@ def test_local_locks_are_measured_beside_flock() -> None:
     done = bench("--only", "local", "--rounds", "1", "--seconds", "0.05", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["systems"]["local"]
-    assert all(value is not None and value != 0 for value in found.values()), found
+    # A busy machine may give a client no processor time that the clock shows.
+    times = {name: value for name, value in found.items() if not name.startswith("cpu_")}
+    assert all(value is not None and value != 0 for value in times.values()), found
     assert found["cycles_per_second"] > 100
 
 
