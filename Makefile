@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
 .PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
@@ -43,7 +42,7 @@ lab: $(VENV)/.lab-ready
 TESTS ?=
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 test: lint
-	$(PYTEST) -n $(WORKERS) --dist worksteal $(TESTS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 # What tests and benchmarks use beside Python, as tests/requirements.py lists it: `make test-deps` installs Debian's packages for `make test`,
 # and so on for the others.  Needs root.
@@ -65,7 +64,7 @@ test-debian: test-debian-needs
 # The conformance tests of locks on our own cluster, local, PostgreSQL, Redis, etcd and ZooKeeper, with real servers.  Five minutes on two
 # cores.
 test-engines: $(VENV)/.test-ready test-engines-needs
-	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(PYTEST) tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py tests/live/test_engines_page.py
+	HABEMUS_TEST_BACKENDS=own,local,postgresql,redis,etcd,zookeeper $(BIN)/pytest tests/live/test_backends.py tests/live/test_engine_tls.py tests/live/test_failover.py tests/live/test_engines_page.py
 
 # A cluster with TLS, scraped by a real Prometheus: its queries, the dashboard, the alerts, and the unit of systemd.  One minute.
 test-prometheus: $(VENV)/.test-ready test-prometheus-needs
@@ -73,7 +72,7 @@ test-prometheus: $(VENV)/.test-ready test-prometheus-needs
 
 # Nodes in network namespaces whose packets are lost in one direction.  Needs root and iproute2.
 test-namespaces: $(VENV)/.test-ready test-namespaces-needs
-	$(PYTEST) -q -p no:cacheprovider tests/namespaces.py
+	$(BIN)/pytest -q -p no:cacheprovider tests/namespaces.py
 
 # The recipes of examples/recipes with Celery, Django, APScheduler, FastAPI and gunicorn, which have a virtual environment of their own.
 test-recipes: build/recipes/.ready
@@ -87,7 +86,7 @@ build/recipes/.ready: pyproject.toml
 # What runs on the modules that mypyc can compile, on these modules compiled: two minutes to build them, five on two cores for the tests.
 test-compiled: build/test-compiled/.ready
 	build/test-compiled/bin/habemus --version | grep ', compiled$$'
-	build/test-compiled/bin/python -m pytest -n auto tests/live tests/conformance tests/unit/runtimes/live tests/unit/core tests/unit/printing tests/unit/testing
+	build/test-compiled/bin/pytest -n auto tests/live tests/conformance tests/unit/runtimes/live tests/unit/core tests/unit/printing tests/unit/testing
 
 build/test-compiled/.ready: $(COMPILED_FROM)
 	$(PYTHON) -m venv build/test-compiled
@@ -97,16 +96,16 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 # The live and the unit tests on a machine that stalls: beside busy loops, and with all test processes stopped every few seconds.
 # Half an hour on two cores.
 test-stutter: $(VENV)/.test-ready
-	$(BIN)/python tests/stutter.py $(PYTEST) -n auto tests/live tests/unit
+	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit
 
 # The tests of the pure part under Python 3.12, 3.13 and 3.14: those on the path, else Pyodide from npm under node.  Ten minutes on two cores.
 test-pythons:
 	@$(PYTHON) -m tests.pythons
 
 lint: $(VENV)/.test-ready
-	$(BIN)/python -m ruff check
-	$(BIN)/python -m ruff format --check
-	$(BIN)/python -m mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
 
 # The types of the page's JavaScript, by TypeScript from npm.  No test needs node, so this is a target of its own.
 TYPESCRIPT := 5.9.3
@@ -141,12 +140,12 @@ bench-lab: $(VENV)/.test-ready bench-lab-needs
 
 # Planted bugs in the elected coordinators whose searches take up to a minute each, and the long searches with pinned counts.
 planted: $(VENV)/.test-ready
-	$(PYTEST) -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_moving_mutants.py \
+	$(BIN)/pytest -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_moving_mutants.py \
 		tests/counterexamples/test_searched_mutex_mutants.py tests/counterexamples/test_verdicts.py tests/counterexamples/test_lost_records.py
 
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready
-	$(PYTEST) -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
+	$(BIN)/pytest -n auto --times 50 tests/papers/test_terms.py tests/papers/test_omega.py tests/papers/test_detectors.py
 	$(BIN)/habemus sweep --seeds 10000
 	$(BIN)/habemus sweep --seeds 10000 --crashes
 
@@ -172,7 +171,7 @@ TORTURE := kill,pause,cut,kill-all,power,disk
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures,
 # and build/scenarios.html with the pictures of all scenarios, to look at them.
 docs: $(VENV)/.test-ready
-	$(PYTEST) -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py \
+	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_chapters.py \
 		tests/architecture/test_api_page.py
 	@mkdir -p build
 	$(BIN)/habemus scenario --sheet build/scenarios.html
