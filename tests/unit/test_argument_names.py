@@ -49,8 +49,8 @@ def undecided() -> str:
         ),
         (
             lambda: habemus.check("central-timeout", n=2, timeouts={"Repeat": 1}),
-            "timeouts Repeat: central-timeout has no timer Repeat; there are Overdue",
-            "--timeouts Repeat: central-timeout has no timer Repeat; there are Overdue",
+            "timeouts Repeat: central-timeout has no timer Repeat; there is Overdue",
+            "--timeouts Repeat: central-timeout has no timer Repeat; there is Overdue",
         ),
         (
             lambda: habemus.simulate("heartbeat", asks=["1@0"]),

@@ -6,8 +6,9 @@ from functools import cache
 from typing import NamedTuple
 
 from habemus.analysis.cards.table import MODELS
-from habemus.catalog.entries import nearest, problems
+from habemus.catalog.entries import problems
 from habemus.core.properties import Kind
+from habemus.core.words import did_you_mean
 from habemus.problems.abstract_election import PROPERTIES as ABSTRACT_ELECTION
 
 PROPERTY, FAULT_MODEL, WORD = "property", "fault model", "word"
@@ -105,9 +106,7 @@ def explain(name: str) -> list[GlossaryTerm]:
         if each.lower() == wanted or each.lower().partition("-")[0] == wanted
     ]
     if not found:
-        by_lower = {each.lower(): each for each in known}
-        near = nearest(wanted, by_lower)
-        hint = f"did you mean {by_lower[near[0]]}?" if near else "habemus explain lists all terms"
+        hint = did_you_mean(name, known, "habemus explain lists all")
         raise UnknownTerm(f"the glossary has no {name!r}; {hint}")
     return found
 

@@ -15,7 +15,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,6 +29,7 @@ from habemus.core.assumptions import Assumptions
 from habemus.core.mistakes import check_outside, wrong_result
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
 FIELD = re.compile(rf"({'|'.join(SECTIONS)})(?::|(?=\s))\s*(.*)")
@@ -114,10 +115,7 @@ class Entry:
         known = self.options
         for name in options:
             if name not in known:
-                near = nearest(name, known)
-                hint = (
-                    f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
-                )
+                hint = did_you_mean(name, known)
                 raise MistakeInPlan(f"{self.name} has no option {name}; {hint}")
         build = self.algorithm.system  # type: ignore[attr-defined]  # every problem has it
         system = build(size, **options)
@@ -142,13 +140,6 @@ class Entry:
             "unsafe": self.unsafe,
             "options": self.options,
         }
-
-
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """Return the known name that is most similar, if there is one."""
-    import difflib  # slow to import, and only errors need it
-
-    return difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
 
 
 def _is_required(variable: Any) -> bool:
@@ -256,8 +247,7 @@ def find(name: str) -> Entry:
         )
     known = entries()
     if name not in known:
-        near = nearest(name.lower().replace("_", "-"), known, 0.5)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        hint = did_you_mean(name, known, "habemus algorithms lists all")
         if ":" in name:
             hint = "a class of your own is written as path/to/mine.py:MyMutex"
         raise UnknownAlgorithm(f"there is no algorithm {name}; {hint}")
@@ -305,10 +295,9 @@ def load(path: Path, cls_name: str) -> Entry:
     own = list(_own_classes(module))
     cls = getattr(module, cls_name, None)
     if not _is_process(cls):
-        near = nearest(cls_name, own) or own[:1]
         hint = (
-            f"did you mean {path}:{near[0]}?"
-            if near
+            did_you_mean(f"{path}:{cls_name}", [f"{path}:{each}" for each in own])
+            if own
             else "no class in it derives from Mutex, Election or Detector"
         )
         raise CannotLoad(

@@ -11,6 +11,7 @@ import click
 
 from habemus.argument_names import FLAGS
 from habemus.cli.output import Exit
+from habemus.core.words import did_you_mean
 
 SECTIONS = {
     "Locks and leaders": {
@@ -97,10 +98,7 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            import difflib  # needed only here
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(COMMANDS)}"
+            hint = did_you_mean(args[0], COMMANDS, "habemus --help lists all")
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}") from None
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from habemus.core.shapes import is_of, shown
 from habemus.core.values import Indication, Message, Timer, Value
+from habemus.core.words import similar
 
 if TYPE_CHECKING:
     from habemus.core.process import Process
@@ -378,13 +379,12 @@ def wrong_result(method: Callable[..., Any], found: object, instead: str) -> Mis
 
 def hint(error: BaseException, process: Process) -> str:
     """Return what the author can do about an exception of a handler, or ""."""
-    import difflib  # takes a while to load, and only mistakes need it
-    import re
+    import re  # takes a while to load, and only mistakes need it
 
     kind = type(process)
     matched = re.match(rf"'{kind.__name__}' object (?:has no )?attribute '(\w+)'", str(error))
     if not isinstance(error, AttributeError) or not matched:
         return ""
-    near = difflib.get_close_matches(matched[1], kind.__variables__, n=1)
+    near = similar(matched[1], kind.__variables__)
     meant = f"did you mean self.{near[0]}? If not, " if near else ""
     return f"; {meant}declare it in the class with its type, as in {matched[1]}: int = 0"

@@ -47,6 +47,7 @@ from habemus.core.mistakes import MistakeInAlgorithm as MistakeInAlgorithm
 from habemus.core.mistakes import check_class, check_stored
 from habemus.core.shapes import IS_PROCESS, Shape, UnsupportedType, is_of, shape_of, shown
 from habemus.core.values import Indication, Message, Timer, Value, declared_names, hints_of
+from habemus.core.words import did_you_mean
 
 ProcessId: TypeAlias = Annotated[int, IS_PROCESS]
 """An int, annotated so that states are shown with the names of processes."""
@@ -723,15 +724,8 @@ class Process(metaclass=ProcessType):
         cls = type(self)
         unknown = [name for name in given if name not in cls.__variables__]
         if unknown:
-            import difflib  # takes a while to load, and only mistakes need it
-
-            near = difflib.get_close_matches(unknown[0], cls.__variables__, n=1)
-            hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else f"; it has {', '.join(cls.__variables__) or 'none'}"
-            )
-            raise MistakeInPlan(f"{cls.__name__} has no variable {unknown[0]}{hint}")
+            hint = did_you_mean(unknown[0], cls.__variables__)
+            raise MistakeInPlan(f"{cls.__name__} has no variable {unknown[0]}; {hint}")
         self.links = None
         for name, variable in cls.__variables__.items():
             value = given.get(name, variable.default)

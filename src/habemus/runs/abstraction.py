@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from habemus.catalog.entries import Entry, nearest
+from habemus.catalog.entries import Entry
 from habemus.catalog.problems import Problem
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
 from habemus.core.process import MistakeInPlan, Process, ProcessId
 from habemus.core.properties import Kind
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 from habemus.problems.abstract_election import (
     PROPERTIES,
     AbstractElection,
@@ -56,8 +57,7 @@ def component(text: str) -> tuple[type[Process], Process]:
     constants = [each.name for each in abstract.__variables__.values() if each.kind == "const"]
     for given in options:
         if given not in constants:
-            near = nearest(given, constants)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(constants)}"
+            hint = did_you_mean(given, constants)
             raise BadSetup(f"abstract {text}: the abstract {name} has no option {given}; {hint}")
         if isinstance(options[given], int) and not 1 <= options[given] <= LARGEST:
             raise BadSetup(f"abstract {text}: {given} is from 1 to {LARGEST}")

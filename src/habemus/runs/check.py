@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from habemus.argument_names import argument
-from habemus.catalog.entries import Entry, find, nearest
+from habemus.catalog.entries import Entry, find
 from habemus.catalog.names import command_line
 from habemus.core.model import ClientModel, Observer
 from habemus.core.node import Stack
@@ -20,7 +20,7 @@ from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.core.values import Message, Timer, Value
-from habemus.core.words import counted
+from habemus.core.words import counted, did_you_mean
 from habemus.problems.mutex import Mutex
 from habemus.problems.mutex_observer import MutexObserver
 from habemus.problems.mutex_properties import ME2_DEADLOCK, ME2_STARVATION, ME3
@@ -129,12 +129,7 @@ class Check(Description):
             raise BadSetup(f"unknown search {self.search}; use one of {', '.join(SEARCHES)}")
         for kind, count in self.faults:
             if kind not in SEARCHED_FAULTS:
-                near = [OF_RUNS[kind]] if kind in OF_RUNS else nearest(kind, SEARCHED_FAULTS)
-                hint = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"use one of {', '.join(SEARCHED_FAULTS)}"
-                )
+                hint = did_you_mean(OF_RUNS.get(kind, kind), SEARCHED_FAULTS)
                 raise BadSetup(f"a check has no fault {kind}; {hint}")
             if not 0 <= count <= 99:
                 raise BadSetup(f"{kind}={count}: a check has from 0 to 99 of a fault")
@@ -337,12 +332,7 @@ class Check(Description):
             known = handled(system, base)
             for name, _ in bounds:
                 if name not in known:
-                    near = nearest(name, known)
-                    hint = (
-                        f"did you mean {near[0]}?"
-                        if near
-                        else f"there are {', '.join(sorted(known)) or 'none'}"
-                    )
+                    hint = did_you_mean(name, sorted(known))
                     raise BadSetup(
                         f"{argument(given)} {name}: {self.algorithm} has no {what} {name}; {hint}"
                     )

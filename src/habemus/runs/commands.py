@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from habemus.catalog.entries import nearest
+from habemus.core.words import did_you_mean
 from habemus.runs.check import Check
 from habemus.runs.parsing import process, timeouts
 from habemus.runs.setup import FAULT_FLAGS, MESSAGES, OUTSIDE, BadSetup, Setup
@@ -169,9 +169,8 @@ def _number(flag: str, text: str) -> int:
 
 
 def _unknown(flag: str, kind: str, known: list[str]) -> BadSetup:
-    near = nearest(flag, known)
-    hint = f"; did you mean {near[0]}?" if near else f"; see habemus {kind} --help"
-    return BadSetup(f"a {kind} has no option {flag[:40]}{hint}")
+    hint = did_you_mean(flag, known, f"habemus {kind} --help lists all")
+    return BadSetup(f"a {kind} has no option {flag[:40]}; {hint}")
 
 
 __all__ = ["check_of", "entries_of", "faults_of_check", "processes_of", "run_of"]

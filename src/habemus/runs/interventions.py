@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from habemus.catalog.entries import nearest
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 from habemus.runs import notation
 from habemus.runs.fault_notation import delay_text, links_text
 from habemus.runs.parsing import BadNotation, time
@@ -128,13 +128,8 @@ def refuse_unknown_requests(interventions: Iterable[Intervention], system: Syste
             for name in type(plan).__behaviour__.requests
         }
         if verb not in requests:
-            near = nearest(verb, (*requests, *VERBS))
-            known = ", ".join((*requests, *VERBS))
-            hint = (
-                f"did you mean {each.process} {near[0]}?"
-                if near
-                else f"after a process, write {known}"
-            )
+            known = [f"{each.process} {name}" for name in (*requests, *VERBS)]
+            hint = did_you_mean(f"{each.process} {verb}", known)
             raise BadNotation(f"{written(each)!r} is not an intervention; {hint}")
 
 

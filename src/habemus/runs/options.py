@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from habemus.argument_names import argument
-from habemus.catalog.entries import Entry, nearest
+from habemus.catalog.entries import Entry
 from habemus.core.process import ProcessId
+from habemus.core.words import did_you_mean
 from habemus.runs.parsing import option
 from habemus.runs.setup import BadSetup
 
@@ -26,8 +27,7 @@ def check_options(chosen: Iterable[Entry], given: Iterable[str]) -> None:
     for text in given:
         name, _ = option(text)
         if name not in known:
-            near = nearest(name, sorted(known))
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            hint = did_you_mean(name, sorted(known))
             raise BadSetup(
                 f"{argument('options')} {text}: no algorithm here has an option {name}; {hint}"
             )

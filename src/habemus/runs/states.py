@@ -7,7 +7,6 @@ counterexample, the merged records of live nodes.
 
 from __future__ import annotations
 
-import difflib
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from habemus.core.process import ProcessId, Variable
 from habemus.core.shapes import IS_PROCESS
 from habemus.core.system import System
 from habemus.core.values import Value, to_plain
+from habemus.core.words import did_you_mean
 from habemus.runtimes.replay import Divergence, Replay
 from habemus.traces import Trace
 from habemus.traces.view import States
@@ -98,10 +98,9 @@ def names_of(stacks: Sequence[Stack], wanted: Sequence[str]) -> list[str]:
         elif any(place_of(stack, word) for stack in stacks):
             found.append(word)
         else:
-            near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
             raise UnknownVariable(
                 f"{argument('show')} {word}: no process has such a variable; "
-                + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
+                + did_you_mean(word, known)
             )
     return list(dict.fromkeys(found))
 

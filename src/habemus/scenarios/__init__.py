@@ -6,7 +6,8 @@ import re
 from dataclasses import replace
 from functools import cache
 
-from habemus.scenarios.scenario import Scenario, ScenarioOutcome, UnknownScenario, suggest
+from habemus.core.words import did_you_mean
+from habemus.scenarios.scenario import Scenario, ScenarioOutcome, UnknownScenario
 
 
 @cache
@@ -31,7 +32,8 @@ def _chapter(docstring: str) -> str:
 def find(name: str) -> Scenario:
     known = scenarios()
     if name not in known:
-        raise suggest(name, list(known))
+        hint = did_you_mean(name, known, "habemus scenario lists all")
+        raise UnknownScenario(f"there is no scenario {name}; {hint}")
     return known[name]
 
 

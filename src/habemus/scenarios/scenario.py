@@ -6,7 +6,6 @@ as a command, drawn, and tested.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -75,11 +74,3 @@ class ScenarioOutcome:
                 if key not in ("verdict", "violated")
             },
         }
-
-
-def suggest(name: str, known: list[str]) -> UnknownScenario:
-    near = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=1, cutoff=0.5)
-    return UnknownScenario(
-        f"there is no scenario {name}; "
-        + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}")
-    )

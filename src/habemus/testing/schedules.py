@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from habemus.catalog.entries import entry_by_place, find, nearest
+from habemus.catalog.entries import entry_by_place, find
 from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 from habemus.runs.check import Check
 from habemus.runs.options import initial_texts, option_texts
 from habemus.schedules.play import Played, played
@@ -96,9 +97,7 @@ def _refuse_unknown_names(steps: Iterable[Step], system: System) -> None:
                 raise BadSchedule(f"{step}: there is no process {process}; there are {known}")
         name = step.what.partition("(")[0]
         if step.kind == "request" and name not in requests:
-            near = nearest(name, sorted(requests))
-            known = ", ".join(sorted(requests))
-            hint = f"did you mean {near[0]}?" if near else f"there are {known}"
+            hint = did_you_mean(name, sorted(requests))
             raise BadSchedule(f"{step}: there is no request {name}; {hint}")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from habemus.catalog.entries import find
 from habemus.core.assumptions import Assumptions, Links, Timing
+from habemus.core.words import did_you_mean
 from habemus.deployment.services import LINKS, live_options, services_of
 from habemus.problems.fencing import GrantedWithToken
 from habemus.problems.mutex import Mutex
@@ -74,9 +74,7 @@ def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
     for word in words:
         if word not in GROUPS and word not in KINDS:
             known = [*GROUPS, *(kind for kind in KINDS if kind not in GROUPS)]
-            near = difflib.get_close_matches(word, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"faults: {', '.join(known)}"
-            raise BadPlan(f"unknown fault {word!r}; {hint}")
+            raise BadPlan(f"unknown fault {word!r}; {did_you_mean(word, known)}")
         found += GROUPS.get(word, (word,))
     return tuple(dict.fromkeys(found))
 

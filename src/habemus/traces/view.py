@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any
 from habemus.argument_names import argument
 from habemus.core.events import KINDS, Event
 from habemus.core.process import ProcessId
+from habemus.core.words import did_you_mean
 from habemus.traces.flights import Flight, flights
 from habemus.traces.network import KINDS_OF_CHANGE
 from habemus.traces.trace import Trace
@@ -214,9 +214,7 @@ class _Choice:
 
 
 def _unknown(option: str, word: str, known: Sequence[str]) -> UnknownWord:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return UnknownWord(
         f"{argument(option)} {word}: no event of this run has this name, kind, component or"
-        " process; "
-        + (f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}")
+        " process; " + did_you_mean(word, sorted(known))
     )

@@ -120,7 +120,7 @@ def test_voting_sets(habemus: Habemus, tmp_path: Path) -> None:
         (("compare", "heartbeat"), "cannot be compared yet"),
         (("compare", "central", "bully"), "only algorithms of one problem"),
         (("compare", "bully", "--load", "1"), "has no load"),
-        (("sweep", "maekawa-sander"), "did you mean maekawa-sanders?"),
+        (("sweep", "maekawa-sander"), "did you mean maekawa-sanders or maekawa?"),
         (("sweep", "central", "--seeds", "0"), "not in the range"),
         (("sweep", "central", "-n", "6..2"), "write 2..6"),
         (("sweep", "central", "-n", "5000"), "other numbers of participants"),

@@ -267,10 +267,10 @@ def test_an_unknown_variable_is_refused_with_a_suggestion() -> None:
         Central(cordinator=1)  # type: ignore[call-arg]  # the mistake under test
     with pytest.raises(
         MistakeInPlan,
-        match="Central has no variable zzz; it has coordinator, holder, waiting, grants",
+        match="Central has no variable zzz; there are coordinator, holder, waiting, grants",
     ):
         Central(coordinator=1, zzz=1)  # type: ignore[call-arg]  # the mistake under test
-    with pytest.raises(MistakeInPlan, match="Process has no variable x; it has none"):
+    with pytest.raises(MistakeInPlan, match="Process has no variable x; there are none"):
         Process(x=1)
 
 

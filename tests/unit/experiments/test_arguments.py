@@ -98,7 +98,7 @@ def test_a_wrong_type_is_refused_in_words(call: Callable[[], Any], message: str)
         ),
         (
             lambda: habemus.check("central", faults={"quake": 1}),
-            "no fault quake; use one of crash, recover, amnesia, lose, copy",
+            "no fault quake; there are crash, recover, amnesia, lose, copy",
         ),
         (lambda: habemus.check("central", limit=0), "a search visits at least 1 state, not 0"),
         (lambda: habemus.simulate("central", events=-1), "events is at least 1, not -1"),

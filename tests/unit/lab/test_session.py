@@ -150,7 +150,7 @@ def test_a_saved_trace_opens_as_its_run() -> None:
         ({"do": "open"}, "open needs one of"),
         ({"do": "open", "run": 5}, "run must be a string"),
         ({"do": "open", "run": "nothing-like-it"}, "there is no algorithm"),
-        ({"do": "open", "run": "central --sed 5"}, "did you mean --seed?"),
+        ({"do": "open", "run": "central --sed 5"}, "did you mean --seed"),
         ({"do": "open", "run": "central -n three"}, "expected a whole number"),
         ({"do": "open", "run": "central 'a"}, "no closing quotation"),
         ({"do": "open", "scenario": "central-holder"}, "there is no scenario"),

@@ -224,7 +224,7 @@ def test_bad_interventions_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("6: 2 explodes", "after a process, write acquire, release, write, crashes, recovers"),
+        ("6: 2 xyz", "there are 2 acquire, 2 release, 2 write, 2 crashes, 2 recovers"),
         ("6: 2 crashs", "did you mean 2 crashes?"),
         ("6: 2 aquire", "did you mean 2 acquire?"),
     ],

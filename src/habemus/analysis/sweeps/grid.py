@@ -6,7 +6,6 @@ The runs are numbered in that order, the seed fastest, so that a number alone sa
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from habemus.catalog.entries import Entry, find
 from habemus.catalog.mutex import MUTEX
 from habemus.core.process import MistakeInPlan
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 from habemus.runs import notation
 from habemus.runs.setup import EVENT_LIMIT, FAULT_FLAGS, WORKLOADS, BadSetup, Setup
 from habemus.runs.simulate import LINKS, faults_of, system_of
@@ -253,8 +253,7 @@ def grid_of(document: Mapping[str, Any]) -> Grid:
 def _refuse_unknown(table: Mapping[str, Any], known: Iterable[str], within: str) -> None:
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            hint = did_you_mean(key, known)
             raise BadGrid(f"there is no key {within}{_short(key)}; {hint}")
 
 

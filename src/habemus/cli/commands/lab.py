@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import json
 import shlex
 import webbrowser
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from habemus.cli.output import Exit, FiniteRange, json_option
+from habemus.core.words import did_you_mean
 
 if TYPE_CHECKING:
     from habemus.lab.server import LabServer
@@ -142,8 +142,7 @@ def opening(what: tuple[str, ...], on: str | None = None) -> dict[str, Any] | No
 
 def _refuse_unknown(name: str, known: list[str]) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "see habemus algorithms, habemus scenario"
+        hint = did_you_mean(name, known, "habemus algorithms and habemus scenario list all")
         raise click.ClickException(f"there is no algorithm, scenario or file {name}; {hint}")
 
 

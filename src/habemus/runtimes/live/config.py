@@ -45,7 +45,6 @@ Unknown keys are refused, because a misspelt setting would otherwise be ignored.
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import re
@@ -55,6 +54,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from habemus.argument_names import FLAGS
+from habemus.core.words import did_you_mean
 from habemus.runtimes.live import cluster_file
 from habemus.runtimes.live.clients.protocol import NAMES_LIMIT, secret_name
 from habemus.runtimes.live.cluster_file import (
@@ -457,10 +457,7 @@ class _NodeFile(ClusterFile):
     def _known(self, at: tuple[str, ...], found: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for key in found:
             if key not in known:
-                near = [
-                    each for each in known if each.startswith(key)
-                ] or difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"valid keys are {', '.join(known)}"
+                hint = did_you_mean(key, known)
                 self.refuse(
                     (*at, key),
                     f"unknown key {key!r}{f' in [{chr(46).join(at)}]' if at else ''}; {hint}",

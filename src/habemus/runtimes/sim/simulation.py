@@ -25,6 +25,7 @@ from habemus.core.node import Stack
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessId
 from habemus.core.replacement import is_replaceable
 from habemus.core.system import System
+from habemus.core.words import did_you_mean
 from habemus.runtimes.sim.application import Application, Stop
 from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
 from habemus.runtimes.sim.faults import Cut, Fault, Nth, Replace, Skew, Slow, processes_of
@@ -501,11 +502,7 @@ def _check_faults(faults: Sequence[Fault], system: System) -> None:
     watched = {when.kind for when in moments if isinstance(when, Nth)}
     unknown = sorted(watched - _event_names(system)) if watched else []
     if unknown:
-        import difflib  # takes a while to load, and only mistakes need it
-
-        known = sorted(_event_names(system))
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        hint = did_you_mean(unknown[0], sorted(_event_names(system)))
         raise MistakeInPlan(f"no process has an event {unknown[0]!r}; {hint}")
 
 

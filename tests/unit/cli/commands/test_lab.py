@@ -55,10 +55,10 @@ def test_records_of_live_nodes_are_merged(tmp_path: Path) -> None:
     ("what", "hint"),
     [
         ("ricart-agrawla", "did you mean ricart-agrawala?"),
-        ("central-holder-slo", "did you mean central-holder-slow?"),
-        ("qqq", "see habemus algorithms, habemus scenario"),
+        ("central-holder-slo", "did you mean central-holder-slow"),
+        ("qqq", "habemus algorithms and habemus scenario list all"),
         ("absent.json", "absent.json: No such file or directory"),
-        ("central --sed 7", "did you mean --seed?"),
+        ("central --sed 7", "did you mean --seed"),
         ("central -n x", "expected a whole number"),
         ("central -n 0", "central runs with 1 to 3000 participants, not with 0"),
         ("central --crash 9", "--crash '9' is not complete"),
