@@ -77,7 +77,7 @@ class Box:
                     sections[current] = matched[2].strip()
                 else:
                     sections[current] = f"{sections[current]} {text.strip()}".strip()
-        return cls(paragraphs[0].strip(), "\n\n".join(idea), sections)
+        return cls(" ".join(paragraphs[0].split()), "\n\n".join(idea), sections)
 
 
 @dataclass(frozen=True)

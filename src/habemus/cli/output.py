@@ -41,6 +41,10 @@ COLOURS = {
     Verdict.UNDECIDED: "yellow",
 }
 
+LEAST_ROOM = 30
+"""Text beside a head that leaves less room than this continues below the head."""
+FURTHER_IN = 6
+
 json_option = click.option(
     "--json",
     "as_json",
@@ -107,13 +111,36 @@ def text_width(most: int = 100) -> int:
 
 def folded(text: str, indent: str = "") -> str:
     """Return a text folded to the terminal, further lines indented; a pipe gets it as it is."""
+    return hanging("", text, indent)
+
+
+def hanging(head: str, text: str, indent: str | None = None) -> str:
+    """Return a head and the text beside it, folded to the terminal; a pipe gets it as it is.
+
+    head: may be styled; the text may not.
+    indent: that of further lines; without it, they begin below the text, or, where that leaves
+      less than LEAST_ROOM, a little further in than the head.
+    """
     if not sys.stdout.isatty():
-        return text
-    lines = [
-        wrap(line, columns(), subsequent_indent=indent, break_long_words=False) or [""]
-        for line in text.split("\n")
-    ]
-    return "\n".join(line for each in lines for line in each)
+        return head + text
+    width, taken = columns(), len(click.unstyle(head))
+    if indent is None:
+        indent = " " * (taken if width - taken >= LEAST_ROOM else FURTHER_IN)
+    first, *others = text.split("\n")
+    lines = _wrapped(first, width, " " * taken, indent)
+    lines += [each for line in others for each in _wrapped(line, width, "", indent)]
+    return head + "\n".join(lines)[taken:]
+
+
+def _wrapped(line: str, width: int, first: str, indent: str) -> list[str]:
+    return wrap(
+        line,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [first]
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -124,10 +151,10 @@ def say_findings(findings: list[Finding], uncounted: list[str]) -> None:
     width = max((len(finding.name) for finding in findings), default=0)
     for finding in findings:
         padding = " " * (9 - len(finding.verdict.value))
-        aside = click.style("  (not claimed)", dim=True) if finding.name in uncounted else ""
+        aside = "  (not claimed)" if finding.name in uncounted else ""
         start = f"  {finding.name:{width}}  {verdict_text(finding.verdict)}{padding}  "
-        lines = wrap(finding.why, max(40, columns() - width - 15)) or [""]
-        click.echo(start + f"\n{' ' * (width + 15)}".join(lines) + aside)
+        text = hanging(start, finding.why + aside)
+        click.echo(text.removesuffix(aside) + click.style(aside, dim=True) if aside else text)
 
 
 class Progressing(Protocol):

@@ -12,9 +12,10 @@ from habemus.cli.output import columns
 def say_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> None:
     """Print a table whose first `left` columns are text; the others are numbers.
 
-    If it is wider than the terminal, it continues below, with the first column repeated.
+    If it is wider than the terminal, it continues below, with the first column repeated.  Cells may
+    be styled.
     """
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(heads, *rows, strict=True)]
     for number, chosen in enumerate(blocks(widths, columns())):
         if number:
             click.echo()
@@ -37,10 +38,12 @@ def blocks(widths: Sequence[int], room: int) -> list[list[int]]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], left: int, chosen: Sequence[int]) -> str:
-    aligned = [
-        cells[column].ljust(widths[column])
-        if column < left
-        else cells[column].rjust(widths[column])
-        for column in chosen
-    ]
+    aligned = []
+    for column in chosen:
+        padding = " " * (widths[column] - _width(cells[column]))
+        aligned.append(cells[column] + padding if column < left else padding + cells[column])
     return "  ".join(aligned).rstrip()
+
+
+def _width(cell: str) -> int:
+    return len(click.unstyle(cell))

@@ -10,7 +10,7 @@ import click
 from habemus.analysis.cards.table import Card, cards
 from habemus.catalog.entries import SECTIONS, Entry, entries, find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import COLOURS, columns, folded, json_option, say_json, text_width
+from habemus.cli.output import COLOURS, columns, folded, hanging, json_option, say_json, text_width
 
 
 @click.command(
@@ -91,15 +91,14 @@ def _say_list(listed: list[Entry]) -> None:
     width = max(len(entry.name) for entry in listed)
     for entry in listed:
         unsafe = "  unsafe" if entry.unsafe else ""
-        line = f"  {entry.name:{width}}  {entry.box.title.rstrip('.')}{unsafe}"
-        shown = folded(line, " " * (width + 4))
+        shown = hanging(f"  {entry.name:{width}}  ", f"{entry.box.title.rstrip('.')}{unsafe}")
         if unsafe:
             shown = shown.removesuffix("unsafe") + click.style("unsafe", fg="red")
         click.echo(shown)
 
 
 def _say_card(entry: Entry) -> None:
-    click.echo(click.style(entry.name, bold=True) + f"  {entry.box.title}")
+    click.echo(hanging(click.style(entry.name, bold=True), f"  {entry.box.title}"))
     for paragraph in filter(None, entry.box.idea.split("\n\n")):
         click.echo("\n" + textwrap.fill(paragraph, text_width()))
     click.echo()
@@ -124,8 +123,11 @@ def _say_card(entry: Entry) -> None:
 def _say_guarantees(card: Card) -> None:
     """Print the verdicts of the stored card, one fault model per line."""
     click.echo(
-        click.style("\nUnder these faults", bold=True)
-        + f" (evidence: habemus cards {card.algorithm} --stored)"
+        "\n"
+        + hanging(
+            click.style("Under these faults", bold=True),
+            f" (evidence: habemus cards {card.algorithm} --stored)",
+        )
     )
     width = max(len(model) for model in card.models)
     for timing in card.timings:

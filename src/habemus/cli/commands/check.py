@@ -9,6 +9,7 @@ import click
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import (
     EXIT_OF,
+    hanging,
     json_option,
     option_option,
     over_option,
@@ -280,7 +281,7 @@ def _say(report: CheckReport) -> None:
         [finding.name for finding in report.findings if finding.name not in counted],
     )
     click.echo()
-    click.echo(f"  {'within':12} {report.check.description(report.entry)}")
+    _say_line("within", report.check.description(report.entry))
     if report.check.abstract:
         from habemus.runs import abstraction
 
@@ -291,33 +292,36 @@ def _say(report: CheckReport) -> None:
             if report.check.has_second_phase
             else "; liveness is not asked"
         )
-        click.echo(
-            f"  {'abstract':12} what holds here holds over every {name} that keeps {kept}"
-            f" (--refines {name}){live}"
+        _say_line(
+            "abstract",
+            f"what holds here holds over every {name} that keeps {kept} (--refines {name}){live}",
         )
     deep = "" if extent.depth is None else f", {extent.depth} steps deep"
-    click.echo(
-        f"  {'states':12} {extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,}"
-        f" transitions{deep}"
+    _say_line(
+        "states",
+        f"{extent.states:,} in {extent.seconds:.2f} s, {extent.transitions:,} transitions{deep}",
     )
-    click.echo(f"  {'search':12} {report.search.description}")
-    click.echo(f"  {'handlers':12} {report.search.handlers_run:,} executed")
+    _say_line("search", report.search.description)
+    _say_line("handlers", f"{report.search.handlers_run:,} executed")
     if report.liveness is not None:
-        click.echo(
-            f"  {'liveness':12} by a second phase of {report.liveness.states:,} states, in"
-            f" {report.loop_seconds:.2f} s"
+        _say_line(
+            "liveness",
+            f"by a second phase of {report.liveness.states:,} states, in"
+            f" {report.loop_seconds:.2f} s",
         )
     if report.loops:
         took = f", in {report.loop_seconds:.2f} s" if report.loop_seconds >= 0.01 else ""
-        click.echo(f"  {'loops':12} {report.loops}{took}")
+        _say_line("loops", f"{report.loops}{took}")
     cut_off = "" if report.liveness is None else report.liveness.cut_off
     if cut_off:
-        click.echo(
-            click.style(f"  {'exhaustive':12} no: in the second phase, {cut_off}", fg="yellow")
-        )
+        _say_line("exhaustive", f"no: in the second phase, {cut_off}", "yellow")
     elif extent.complete:
-        click.echo(f"  {'exhaustive':12} yes, all states were visited")
+        _say_line("exhaustive", "yes, all states were visited")
     else:
         colour = "yellow" if report.verdict is Verdict.UNDECIDED else None
         queue = "" if extent.depth is None else f", {extent.queue:,} states not visited"
-        click.echo(click.style(f"  {'exhaustive':12} no: {extent.stopped}{queue}", fg=colour))
+        _say_line("exhaustive", f"no: {extent.stopped}{queue}", colour)
+
+
+def _say_line(head: str, text: str, colour: str | None = None) -> None:
+    click.echo(click.style(hanging(f"  {head:12} ", text), fg=colour))

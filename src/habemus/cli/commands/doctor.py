@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from habemus.cli.commands.lock import cluster_options
-from habemus.cli.output import Exit, folded, json_option, say_json
+from habemus.cli.output import Exit, hanging, json_option, say_json
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 
@@ -70,5 +70,5 @@ def doctor(
     else:
         for check in checks:
             level = click.style(f"{check.level:8}", fg=COLOURS[check.level])
-            click.echo(folded(f"{level} {check.name:12} {check.text}", indent=" " * 22))
+            click.echo(hanging(f"{level} {check.name:12} ", check.text))
     return Exit.OK if checkup.is_healthy(checks) else Exit.FAILED

@@ -22,6 +22,7 @@ from habemus.analysis.cards.crashes import (
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import Exit, folded, json_option, options_option, progress, say_json
+from habemus.cli.tables import say_table
 from habemus.runs.options import check_options, options_for
 
 _COLOURS = {GO_ON: "green", SOME_WAIT: "yellow", BLOCKED: "yellow", TWO_INSIDE: "red"}
@@ -95,22 +96,12 @@ def _save(every: list[CrashCell], folder: Path) -> None:
 
 
 def _say(table: dict[str, dict[str, CrashCell]], every: list[CrashCell]) -> None:
-    width = max(len("algorithm"), *map(len, table))
-    columns = {role: max(len(_HEADS[role]), *(len(word) for word in WORDS)) for role in ROLES}
-    click.echo(
-        click.style(
-            "  ".join(
-                ["algorithm".ljust(width), *(_HEADS[role].ljust(columns[role]) for role in ROLES)]
-            ).rstrip(),
-            bold=True,
-        )
-    )
-    for name, row in table.items():
-        words = [
-            _word(row[role], columns[role]) if role in row else "-".ljust(columns[role])
-            for role in ROLES
-        ]
-        click.echo("  ".join([name.ljust(width), *words]).rstrip())
+    heads = ["algorithm", *(_HEADS[role] for role in ROLES)]
+    rows = [
+        [name, *(_word(row[role]) if role in row else "-" for role in ROLES)]
+        for name, row in table.items()
+    ]
+    say_table(heads, rows, left=len(heads))
     click.echo()
     for word, meaning in WORDS.items():
         if any(cell.others == word for cell in every):
@@ -121,14 +112,13 @@ def _say(table: dict[str, dict[str, CrashCell]], every: list[CrashCell]) -> None
     for cell in every:
         click.echo(
             f"\n{click.style(cell.algorithm, bold=True)}, {cell.title} ({cell.process}) crashes:"
-            f" {_word(cell, 0)}"
+            f" {_word(cell)}"
         )
-        click.echo(
-            "  " + ", ".join(f"{name} {verdict}" for name, verdict in cell.properties.items())
-        )
+        verdicts = [f"{name} {verdict}" for name, verdict in cell.properties.items()]
+        click.echo(folded(f"  {', '.join(verdicts)}", "    "))
         click.echo(folded(f"  {cell.why}", "    "))
         click.echo(f"  {cell.command}")
 
 
-def _word(cell: CrashCell, width: int) -> str:
-    return click.style(cell.others, fg=_COLOURS[cell.others]) + " " * (width - len(cell.others))
+def _word(cell: CrashCell) -> str:
+    return click.style(cell.others, fg=_COLOURS[cell.others])

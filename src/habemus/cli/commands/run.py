@@ -13,6 +13,8 @@ from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.commands.showing import Showing, showing_options
 from habemus.cli.output import (
     EXIT_OF,
+    folded,
+    hanging,
     json_option,
     option_option,
     over_option,
@@ -31,6 +33,14 @@ from habemus.runs.simulate import Report, execute
 from habemus.traces import Trace
 
 TABLE_UP_TO = 80
+MOST_COSTS = 5
+TELLING = (
+    *("entries", "messages_per_entry", "client_delay", "sync_delay", "throughput"),
+    *("leader", "turnaround", "elections", "leader_changes"),
+    *("detections", "detection_time", "longest_detection_time", "mistakes"),
+    *("messages", "fairness", "busiest_share", "bytes_per_entry"),
+)
+"""Costs that say most about an algorithm: the first of these are shown."""
 """Print the table of events by default only for runs of up to so many events."""
 
 _FAULT_HELP = {
@@ -81,6 +91,11 @@ table_option = click.option(
     "--table/--no-table",
     default=None,
     help=f"Print every event.  [default: for up to {TABLE_UP_TO} events]",
+)
+
+
+costs_option = click.option(
+    "--costs", "all_costs", is_flag=True, help=f"Print all costs.  [default: {MOST_COSTS} of them]"
 )
 
 
@@ -177,6 +192,7 @@ table_option = click.option(
 @diagram_option
 @stages_option
 @table_option
+@costs_option
 @json_option
 @showing_options
 def run(
@@ -184,6 +200,7 @@ def run(
     diagrams: tuple[Path, ...],
     stages: Path | None,
     table: bool | None,
+    all_costs: bool,
     as_json: bool,
     self_check: bool,
     **given: Any,
@@ -205,7 +222,7 @@ def run(
     if as_json:
         say_json(report.plain())
     else:
-        say_report(report, table, showing)
+        say_report(report, table, showing, all_costs=all_costs)
     return EXIT_OF[report.verdict]
 
 
@@ -259,7 +276,7 @@ def _save_stages(report: Report, path: Path) -> None:
     click.echo(f"saved {path}", err=True)
 
 
-def say_report(report: Report, table: bool | None, showing: Showing) -> None:
+def say_report(report: Report, table: bool | None, showing: Showing, *, all_costs: bool) -> None:
     if report.trace is not None and table is not False:
         arguments = showing.arguments(report.trace, lambda: report.system)
         _say_table(report.trace, table, arguments)
@@ -268,21 +285,27 @@ def say_report(report: Report, table: bool | None, showing: Showing) -> None:
         f" {verdict_text(report.verdict)}"
     )
     for missed in report.missed_faults:
-        click.echo(click.style(f"  WARNING: {missed}", fg="yellow", bold=True))
+        click.echo(click.style(folded(f"  WARNING: {missed}", "    "), fg="yellow", bold=True))
     counted = [finding.name for finding in report.counted]
     say_findings(
         report.findings,
         [finding.name for finding in report.findings if finding.name not in counted],
     )
     click.echo()
-    for name, value in _shown_costs(report.costs).items():
-        click.echo(f"  {name:24} {value}")
     ending = report.ending
-    click.echo(
-        f"  {'ended':24} {_ENDINGS[ending.reason]}, at {ending.time / 1000:g} ms after"
-        f" {ending.delivered:,} events"
-    )
-    click.echo(f"  {'digest':24} {report.digest}")
+    costs = _shown_costs(report.costs)
+    telling = [name for name in TELLING if name in costs][:MOST_COSTS]
+    shown = {
+        **{_words(name): text for name, text in costs.items() if all_costs or name in telling},
+        "ended": f"{_ENDINGS[ending.reason]}, at {ending.time / 1000:g} ms after"
+        f" {words.counted(ending.delivered, 'event')}",
+        "digest": report.digest,
+    }
+    for name, value in shown.items():
+        click.echo(hanging(f"  {name:24} ", value))
+    if not all_costs and len(costs) > len(telling):
+        hidden = words.counted(len(costs) - len(telling), "more cost")
+        click.echo(click.style(f"  {'':24} --costs shows {hidden}", dim=True))
 
 
 def _say_table(trace: Trace, table: bool | None, arguments: dict[str, Any]) -> None:
@@ -305,6 +328,10 @@ _ENDINGS = {
 }
 
 
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
 def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
     formula = costs.get("formula") or {}
     beside = {
@@ -317,20 +344,20 @@ def _shown_costs(costs: dict[str, Any]) -> dict[str, str]:
         if name == "formula" or value is None or (name == "uninvited_entries" and not value):
             continue
         if isinstance(value, dict):
-            shown[name.replace("_", " ")] = ", ".join(
-                f"{key}: {each}" for key, each in value.items()
-            )
+            shown[name] = ", ".join(f"{key}: {each}" for key, each in value.items())
             continue
         expected = formula.get(beside.get(name, ""))
         if isinstance(value, str):
             number = value
+        elif name.endswith("detection_time"):
+            number = f"{value / 1000:g} ms"
         elif name == "busiest_share":
             number = f"{value:.0%} of the messages are to or from it"
         elif name == "busiest_load":
             number = f"{value:.0%} of the time is spent on messages"
         else:
             number = f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
-        shown[name.replace("_", " ")] = f"{number}{_unit(name)}" + (
+        shown[name] = f"{number}{_unit(name)}" + (
             f"   (formula, uncontended: {expected})" if expected is not None else ""
         )
     return shown

@@ -10,6 +10,7 @@ import click
 
 from habemus.cli.commands.completion import complete_scenario
 from habemus.cli.commands.run import (
+    costs_option,
     diagram_option,
     save_diagrams,
     say_report,
@@ -17,7 +18,7 @@ from habemus.cli.commands.run import (
     table_option,
 )
 from habemus.cli.commands.showing import Showing, showing_options
-from habemus.cli.output import Exit, json_option, progress, say_json, text_width
+from habemus.cli.output import Exit, folded, hanging, json_option, progress, say_json, text_width
 from habemus.scenarios import ScenarioOutcome, find, scenarios
 
 
@@ -37,6 +38,7 @@ from habemus.scenarios import ScenarioOutcome, find, scenarios
 @diagram_option
 @stages_option
 @table_option
+@costs_option
 @json_option
 @showing_options
 def scenario(
@@ -47,6 +49,7 @@ def scenario(
     diagrams: tuple[Path, ...],
     stages: Path | None,
     table: bool | None,
+    all_costs: bool,
     as_json: bool,
 ) -> int:
     """List the scenarios, or run one and compare its outcome with the expected one."""
@@ -67,9 +70,9 @@ def scenario(
     else:
         if outcome.report.trace is not None:  # refuse a bad choice before anything is printed
             showing.arguments(outcome.report.trace, lambda: outcome.report.system)
-        click.echo(click.style(outcome.scenario.title, bold=True))
+        click.echo(click.style(folded(outcome.scenario.title), bold=True))
         click.echo(textwrap.fill(outcome.scenario.story, text_width()) + "\n")
-        say_report(outcome.report, table, showing)
+        say_report(outcome.report, table, showing, all_costs=all_costs)
         click.echo(f"  {'as a command':24} {outcome.scenario.setup.command()}\n")
         click.echo(_line(outcome))
     return Exit.OK if outcome.as_expected else Exit.FAILED
@@ -92,18 +95,11 @@ def _list(as_json: bool) -> None:
         )
         return
     width = 30
-    beside = " " * (width + 4)
     for chapter, of_chapter in groupby(known, key=lambda one: one.chapter):
-        click.echo(click.style(f"\n{chapter}", bold=True))
+        click.echo("\n" + click.style(folded(chapter), bold=True))
         for each in of_chapter:
             head = f"  {each.name:{width}}  "
-            title = f"{each.title} [{each.expected}]"
-            if len(each.name) > width:  # the title goes below it
-                click.echo(head)
-                head = beside
-            click.echo(
-                textwrap.fill(title, text_width(), initial_indent=head, subsequent_indent=beside)
-            )
+            click.echo(hanging(head, f"{each.title} [{each.expected}]"))
 
 
 def _run_all(as_json: bool, sheet: Path | None) -> int:
@@ -129,10 +125,8 @@ def _run_all(as_json: bool, sheet: Path | None) -> int:
 
 
 def _line(outcome: ScenarioOutcome) -> str:
-    mark = (
-        click.style("as expected", fg="green")
-        if outcome.as_expected
-        else click.style("NOT as expected", fg="red", bold=True)
-    )
+    mark = "as expected" if outcome.as_expected else "NOT as expected"
+    colour = "green" if outcome.as_expected else "red"
     wanted = "" if outcome.as_expected else f" (expected: {outcome.scenario.expected})"
-    return f"{outcome.scenario.name:28} {outcome.verdict:24} {mark}{wanted}"
+    line = hanging(f"{outcome.scenario.name:28} ", f"{outcome.verdict:24} {mark}{wanted}")
+    return line.replace(mark, click.style(mark, fg=colour, bold=not outcome.as_expected), 1)
