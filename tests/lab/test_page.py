@@ -43,6 +43,8 @@ def test_a_run_is_drawn_and_stepped(new_page: NewPage, width: int) -> None:
     assert inked(lab, "overview") > 50
     assert lab.js("lab.diagram.vertical") is (width == 400)
     assert lab.js("document.documentElement.scrollWidth <= innerWidth"), "no scrolling sideways"
+    assert lab.cursor == 0, "a run without a violation is opened at its first event"
+    lab.press("End")
     assert lab.cursor == 35
     lab.press("Home", "ArrowRight", "ArrowRight")
     first = lab.cursor
@@ -160,7 +162,7 @@ def test_play_halts_at_the_violation_and_goes_on(lab: LabPage) -> None:
 def test_where_play_ends_the_state_is_shown(lab: LabPage) -> None:
     lab.open(run="ricart-agrawala -n 3")
     lab.page.select_option("#speed", "1")
-    lab.press("ArrowLeft")
+    lab.press("End", "ArrowLeft")
     lab.idle()
     lab.page.focus("#canvas")
     lab.press("Space")
@@ -451,7 +453,7 @@ def test_languages_and_keys(lab: LabPage) -> None:
     until(lambda: lab.js("document.documentElement.lang") == "pt", "Portuguese")
     lab.idle()
     assert lab.page.locator("#tab-event").inner_text() == "Evento"
-    assert "sai" in lab.page.locator("#panel").inner_text()
+    assert "começa" in lab.page.locator("#panel").inner_text()
     english, portuguese = lab.js(
         "import('/texts.js').then((m) => m.LANGUAGES.map((l) => Object.keys(m.TEXTS[l])))"
     )

@@ -192,7 +192,10 @@ export class Lab {
     if (branch === this.branch) this.show(branch);
   }
 
-  /** A fresh run: filters off, everything in sight, the cursor at its first violation or its end. */
+  /**
+   * A fresh run: filters off, everything in sight, the cursor at its first violation, or at its
+   * first event.  A violation that is no event is seen at the end.
+   */
   #firstView() {
     const branch = /** @type {Branch} */ ([...this.branches.values()].pop());
     this.hiddenProcesses.clear();
@@ -204,8 +207,10 @@ export class Lab {
     this.variables = [];
     this.show(branch);
     this.diagram.start();
-    const first = this.firstViolation();
-    this.go(first ? branch.endOfStep(first.event) : branch.length - 1);
+    const violation = this.firstViolation();
+    if (violation) this.go(branch.endOfStep(violation.event));
+    else if (branch.lamps.some((/** @type {any} */ lamp) => lamp.run === "violated")) this.go(branch.length - 1);
+    else this.go(branch.endOfStep(0));
     if (this.diagram.zoom * (branch.slots + 1.6) <= this.diagram.extent + 4) this.diagram.left = -0.8;
   }
 
