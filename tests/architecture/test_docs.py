@@ -8,21 +8,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import habemus
 from habemus.analysis import glossary
 from habemus.analysis.cards import crashes as faults
 from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
-from habemus.traces.diagram import svg
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = ("first-algorithm.md", "checking.md")
 """Their commands go on from one another; test_chapters.py runs them in order."""
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
+"""All pages but README.md and its translation, which test_readme.py runs."""
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -92,20 +90,6 @@ def test_command_of_the_documents(
             assert same, f"{document}: {name} is not what {command} draws; run make docs"
 
 
-def test_commands_with_clusters_follow_one_another_in_one_folder(tmp_path: Path) -> None:
-    """A reader types the commands of README in the folder in which the last one ran."""
-    for document, command in commands():
-        if document == "README.md" and command.startswith("habemus up"):
-            done = subprocess.run(
-                [sys.executable, "-m", *shlex.split(re.sub(r"\s+#.*", "", patient(command)))],
-                cwd=tmp_path,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == 0, f"{command}: {done.stderr}"
-
-
 def test_the_pictures_of_the_numbers_are_made_by_the_commands_beside_them() -> None:
     saved = {
         word
@@ -140,16 +124,11 @@ def test_code_of_the_documents(document: str, code: str) -> None:
 
 def generated() -> dict[Path, str]:
     """What is made from the code and committed."""
-    pages = {
+    return {
         ROOT / "docs" / "algorithms.md": _catalog_page(),
         ROOT / "docs" / "faults.md": faults.page(),
         ROOT / "docs" / "glossary.md": glossary.page(),
     }
-    for name in ("central-holder-slow",):
-        trace = find(name).run().report.trace
-        assert trace is not None
-        pages[ROOT / "docs" / "images" / f"{name}.svg"] = svg(trace)
-    return pages
 
 
 def _catalog_page() -> str:
@@ -213,60 +192,3 @@ def test_links_of_the_documents_lead_somewhere() -> None:
             assert target.startswith("http") or (document.parent / target).exists(), (
                 f"{document.name}: {target}"
             )
-
-
-def test_the_algorithm_in_the_readme_is_the_code_of_its_file(
-    request: pytest.FixtureRequest,
-) -> None:
-    source = (ROOT / "src/habemus/algorithms/mutex/token_ring.py").read_text(encoding="utf-8")
-    code = source[source.index("\nclass ") + 1 :]
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    shown = re.findall(r"^```python\n(class .*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert len(shown) == 1
-    if request.config.getoption("--rewrite"):
-        readme.write_text(text.replace(shown[0], code), encoding="utf-8")
-        return
-    assert shown[0] == code, "README.md shows another version of token_ring.py; run make docs"
-
-
-def test_the_algorithm_in_the_readme_needs_only_public_names() -> None:
-    """`ring`, of which its system is made, could not be imported from `habemus.algorithm`."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"^```python\n(class .*?)^```", text, re.DOTALL | re.MULTILINE)
-    names = "from collections.abc import Sequence\nfrom typing import Any\n"
-    scope: dict[str, Any] = {"__name__": "habemus_readme"}
-    exec(compile(f"{names}from habemus.algorithm import *\n{code}", "README.md", "exec"), scope)
-    assert habemus.simulate(scope["TokenRing"], n=3).verdict is habemus.Verdict.HOLDS
-
-
-def test_the_readme_imports_only_the_public_package() -> None:
-    imports = [
-        line
-        for name, block in blocks("python")
-        if name == "README.md"
-        for line in block.splitlines()
-        if re.match(r"\s*(import|from)\s", line)
-    ]
-    assert imports and set(imports) == {"import habemus"}
-
-
-def test_three_commands_of_the_readme_lead_from_a_clone_to_a_picture() -> None:
-    """The third one is run above; the first one would take a minute and a network."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = text.partition("## From a clone to the first picture")[2].partition("```console\n")[2]
-    install, path, picture = (
-        line.removeprefix("$ ").partition("  #")[0].strip()
-        for line in block.split("```")[0].splitlines()
-    )
-    assert path == 'export PATH="$PWD/.venv/bin:$PATH"'
-    assert picture.startswith("habemus ") and "--diagram" in picture
-    planned = subprocess.run(
-        [*install.split(), "--dry-run", "--always-make"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert "-m venv .venv" in planned
-    assert ".venv/bin/python -m pip install" in planned

@@ -6,6 +6,8 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,3 +64,13 @@ def test_the_pytest_plugin_loads_nothing_else_of_habemus() -> None:
 
 def test_dir_lists_the_public_names() -> None:
     assert set(habemus.__all__) <= set(dir(habemus))
+
+
+def test_an_algorithm_needs_only_public_names() -> None:
+    """The token ring, with what `habemus.algorithm` exports in place of its imports."""
+    file = Path(habemus.__file__).parent / "algorithms" / "mutex" / "token_ring.py"
+    _, _, code = file.read_text(encoding="utf-8").partition("\nclass ")
+    names = "from collections.abc import Sequence\nfrom typing import Any\n"
+    scope: dict[str, Any] = {"__name__": "mine"}
+    exec(f"{names}from habemus.algorithm import *\nclass {code}", scope)
+    assert habemus.simulate(scope["TokenRing"], n=3).verdict is habemus.Verdict.HOLDS

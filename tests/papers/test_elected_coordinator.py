@@ -16,6 +16,7 @@ from habemus.catalog import entries as catalog
 from habemus.core import MistakeInPlan
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
+from habemus.deployment.services import live_options
 from habemus.problems.fencing import Token
 from habemus.runs import notation
 from habemus.runs.mutex import MutexJudge, workload
@@ -507,3 +508,37 @@ def test_no_lease_is_granted_that_ran_out_in_the_queue() -> None:
     )
     assert report.verdict is Verdict.HOLDS
     assert not [event for event in traced(report).events if event.name == "LockLost"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_lock_at_the_node_of_a_dead_leader_is_granted_again_after_its_lease(seed: int) -> None:
+    """With the defaults of live clusters: an election of less than a second, then 1.1 leases."""
+    algorithm = "elected-coordinator-leased-members"
+    setup = Setup(
+        algorithm,
+        3,
+        seed=seed,
+        options=live_options(algorithm, ()),
+        requests=40,
+        think="0..50ms",
+        hold="20ms..80ms",
+        delay="exp:1ms",
+        until="12s",
+    )
+    leader = next(event.process for event in traced(execute(setup)).events if event.name == "Grant")
+    crash = ("crash", f"{leader}@Granted#5")
+    events = traced(execute(replace(setup, faults=(crash,)))).events
+    [crashed] = [event.time for event in events if event.kind == "crash"]
+    granted = [e.time for e in events if e.name == "Granted" and e.process != leader]
+    assert any(time < crashed for time in granted)
+    assert 2_000_000 < next(time for time in granted if time > crashed) - crashed < 3_000_000
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_the_lock_survives_the_crash_of_a_minority_and_of_no_more(size: int) -> None:
+    for crashed in range(size):
+        crashes = tuple(("crash", f"{size - each}@30ms") for each in range(crashed))
+        asks = ("1@500ms+1ms", "1@900ms+1ms")
+        report = execute(Setup(LEASED, size, asks=asks, faults=crashes, until="3s"))
+        entered = [event for event in traced(report).events if event.name == "Granted"]
+        assert len(entered) == (2 if crashed <= (size - 1) // 2 else 0), report.why
