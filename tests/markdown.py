@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -29,13 +30,14 @@ def blocks(page: Path) -> list[Block]:
 
 
 def links(page: Path) -> list[str]:
-    """Return what the page links to and shows, in its order."""
-    return [
-        str(child.attrs.get("href") or child.attrs.get("src"))
+    """Return what the page links to, and then the pictures that it shows by HTML."""
+    found = [
+        unquote(str(child.attrs.get("href") or child.attrs.get("src")))
         for each in tokens(page)
         for child in each.children or ()
         if child.type in ("link_open", "image")
     ]
+    return found + re.findall(r'<img src="(.*?)"', page.read_text(encoding="utf-8"))
 
 
 def sentences(page: Path) -> Iterator[str]:

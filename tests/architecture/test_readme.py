@@ -115,7 +115,11 @@ def test_the_translation_has_the_same_commands_in_its_tables() -> None:
 
 def test_the_translation_has_the_same_outline_and_links() -> None:
     assert outline(README) == outline(TRANSLATION)
-    translated = {"README.pt.md": "README.md", "docs/printing.md": "docs/printing.pt.md"}
+    translated = {
+        "README.pt.md": "README.md",
+        "docs/printing.md": "docs/printing.pt.md",
+        "#set-up": "#instalação",
+    }
     assert [translated.get(each, each) for each in links(README)] == links(TRANSLATION)
 
 
@@ -123,8 +127,9 @@ def test_the_translation_has_the_same_outline_and_links() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for link in links(page):
         file, _, heading = link.partition("#")
-        assert (ROOT / file).exists(), link
-        assert not heading or section(ROOT / file, heading), link
+        target = ROOT / (file or page)
+        assert target.exists(), link
+        assert not heading or section(target, heading), link
 
 
 def test_the_lock_takes_four_lines() -> None:
@@ -170,3 +175,16 @@ def test_the_reading_takes_an_hour() -> None:
         effort = text.count("\n") / 25 if file.endswith(".py") else len(text.split()) / 200
         assert effort <= int(minutes), f"{link} takes {effort:.1f} minutes"
     assert sum(int(minutes) for _, _, minutes in rows) <= 60
+
+
+def test_targets_of_make_that_pages_name_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    pages = [README, ROOT / "CONTRIBUTING.md", ROOT / "tests/README.md", *ROOT.glob("docs/*.md")]
+    named = {
+        (page.name, target)
+        for page in pages
+        for target in re.findall(r"(?:`|\$ )make ([a-z-]+)", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert [each for each in sorted(named) if each[1] not in targets] == []
