@@ -41,10 +41,10 @@ def links(page: Path) -> list[str]:
 
 
 def sentences(page: Path) -> Iterator[str]:
-    """Return the sentences of paragraphs, lists and tables, without headings and blocks of code."""
+    """Return the sentences of paragraphs and lists, and not headings, tables and code."""
     before = ""
     for each in tokens(page):
-        if each.type == "inline" and before != "heading_open":
+        if each.type == "inline" and before == "paragraph_open":
             yield from filter(None, map(str.strip, END_OF_SENTENCE.split(plain(each))))
         before = each.type
 
