@@ -6,32 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
 
-.PHONY: demo print-demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
 install: $(VENV)/.demo-ready
 
+# Three clients agree over gRPC who prints; five workers share the printer under a lock, and two machines fail.  Under a minute.
 demo: $(VENV)/.demo-ready
 	@rm -rf build/demo && mkdir -p build/demo
-	$(BIN)/habemus up -n 5 --record --folder build/demo/cluster -- $(BIN)/python examples/printer/demo.py build/demo
-	@echo
-	$(BIN)/habemus trace merge build/demo/cluster/records/*.jsonl --on locks/printer --expect ME1=violated --expect FENCE=holds \
-		-o build/demo/printer.svg -o build/demo/printer.png -o build/demo/printer.json
-	$(BIN)/habemus replay build/demo/printer.json
-	@echo
-	@echo "Two clients believed that they held the lock, as the card of a lock with leases says; the printer refused the stale one."
-	@echo "Open build/demo/printer.svg in a browser to see every message of the five processes."
-
-print-demo: $(VENV)/.print-ready
-	@rm -rf build/print-demo && mkdir -p build/print-demo
-	$(BIN)/python examples/printing/demo.py build/print-demo
-	@echo
-	$(BIN)/habemus trace merge build/print-demo/records/*.jsonl -o build/print-demo/printing.svg -o build/print-demo/printing.json
-	$(BIN)/habemus replay build/print-demo/printing.json
-	@echo
-	@echo "Three clients agreed over gRPC on who may print; the printer has no access control, and saw one job at a time."
-	@echo "Open build/print-demo/printing.svg in a browser to see every message."
+	@$(BIN)/python examples/printing/demo.py build/demo
 
 # Opens the page of the lab in the browser; LAB='ricart-agrawala -n 3' is what it opens.
 LAB ?= central-holder-slow
@@ -202,15 +186,11 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { echo "no virtual environment could be made; on Debian: apt install python3-venv"; rm -rf $(VENV); exit 2; }
 
 $(VENV)/.demo-ready: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png,live]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[png,live,grpc]'
 	@touch $@
 
 $(VENV)/.lab-ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,png]'
-	@touch $@
-
-$(VENV)/.print-ready: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[grpc]'
 	@touch $@
 
 $(VENV)/.test-ready: pyproject.toml constraints.txt | $(BIN)/python

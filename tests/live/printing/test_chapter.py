@@ -1,6 +1,4 @@
-"""The chapters and the demo do what they say: their scripts run as they stand, on ports that are
-free here.
-"""
+"""The chapters do what they say: their scripts run as they stand, on ports that are free here."""
 
 from __future__ import annotations
 
@@ -62,16 +60,3 @@ def test_the_script_of_a_chapter(chapter: str, says: str, tmp_path: Path) -> Non
             and "same: " in done.stdout
         )
         assert (tmp_path / "printing.svg").stat().st_size > 1_000
-
-
-def test_the_demo(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "printing" / "demo.py"), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=5 * PATIENCE,  # for all commands of the script
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "9 jobs printed, 0 of them while another one was being printed" in done.stderr
-    assert len(list((tmp_path / "records").glob("*.jsonl"))) == 3
