@@ -1,15 +1,12 @@
-"""The documents say what is true: their commands run, their code runs, and what is generated is up
-to date.
-"""
+"""What is generated is up to date, examples run, links lead somewhere; tests/docs follows pages."""
 
 import re
-import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.docs.reader import blocks
 
 from habemus.analysis import glossary
 from habemus.analysis.cards import crashes as faults
@@ -17,87 +14,8 @@ from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
 
 ROOT = Path(__file__).parents[2]
-CHAPTERS = ("first-algorithm.md", "checking.md")
-"""Their commands go on from one another; test_chapters.py runs them in order."""
 DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
-"""All pages but README.md and its translation, which test_readme.py runs."""
-
-
-def blocks(language: str) -> list[tuple[str, str]]:
-    found = []
-    for document in DOCUMENTS:
-        text = document.read_text(encoding="utf-8")
-        found += [
-            (document.name, block)
-            for block in re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        ]
-    return found
-
-
-def commands() -> list[tuple[str, str]]:
-    told = [(name, block) for name, block in blocks("console") if name not in CHAPTERS]
-    lines = [
-        (name, line[2:])
-        for name, block in told
-        for line in block.splitlines()
-        if line.startswith("$ habemus")
-    ]
-    return list(dict.fromkeys(lines))
-
-
-def patient(command: str) -> str:
-    """Return the command with leases that do not expire while the machine stalls."""
-    has_lease = command.startswith("habemus up") and "--algorithm" not in command
-    return command.replace("habemus up", "habemus up -o lease=60s", 1) if has_lease else command
-
-
-def test_there_are_commands_in_the_documents() -> None:
-    assert len(commands()) > 5
-
-
-def pictures(document: str) -> set[str]:
-    """The names of the pictures that a document shows."""
-    text = next(file for file in DOCUMENTS if file.name == document).read_text(encoding="utf-8")
-    return set(re.findall(r"!\[[^]]*\]\([^)]*images/([^)]+)\)", text))
-
-
-@pytest.mark.parametrize(("document", "command"), commands())
-def test_command_of_the_documents(
-    document: str, command: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """Each command is understood and ends with a verdict, whatever it is; a picture that it saves
-    is the one that the document shows.
-    """
-    for file in (ROOT / "examples").glob("*.toml"):
-        shutil.copy(file, tmp_path)
-    for one in re.split(r"\s+(?:&&|;)\s+", re.sub(r"\s+#.*", "", patient(command))):
-        done = subprocess.run(
-            [sys.executable, "-m", *shlex.split(one)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode in (0, 1) and "Traceback" not in done.stderr, (
-            f"{document}: {command}: {done.stderr}"
-        )
-    for name in sorted(pictures(document)):
-        if (tmp_path / name).exists():
-            shown = ROOT / "docs" / "images" / name
-            if request.config.getoption("--rewrite"):
-                shown.write_bytes((tmp_path / name).read_bytes())
-            same = shown.exists() and shown.read_bytes() == (tmp_path / name).read_bytes()
-            assert same, f"{document}: {name} is not what {command} draws; run make docs"
-
-
-def test_the_pictures_of_the_numbers_are_made_by_the_commands_beside_them() -> None:
-    saved = {
-        word
-        for document, command in commands()
-        if document == "numbers.md"
-        for word in command.split()
-    }
-    assert pictures("numbers.md") and pictures("numbers.md") <= saved
+"""All pages but README.md and its translation (test_readme.py)."""
 
 
 @pytest.mark.parametrize(
@@ -113,13 +31,6 @@ def test_example(example: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
-
-
-@pytest.mark.parametrize(
-    ("document", "code"), [block for block in blocks("python") if "import" in block[1]]
-)
-def test_code_of_the_documents(document: str, code: str) -> None:
-    exec(compile(code, document, "exec"), {})
 
 
 def generated() -> dict[Path, str]:
