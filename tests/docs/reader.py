@@ -31,7 +31,7 @@ from typing import TextIO
 
 SETUP = ("make ", "pip ", "git clone ", "sudo ", "export PATH=")
 """Commands that set up the machine of the reader, as was done for these tests."""
-LONGEST = 300
+LONGEST = 600
 """Seconds after which a page that waits is ended."""
 
 
