@@ -1,4 +1,4 @@
-"""Fencing: grants carry tokens that only grow, and a resource that checks them refuses old writes.
+"""Fencing: grants carry tokens that grow, and a resource that checks them refuses old writes.
 
 A process may believe that it is inside although its lease has expired, and no lock service can
 prevent that.  The resource can: it remembers the largest token that it has seen and refuses a

@@ -531,7 +531,7 @@ class Maker(Protocol):
 
 def _kind(name: str) -> type[Search]:
     if name == "numpy" and find_spec("numpy") is None:
-        raise BadSetup("the search numpy needs numpy: pip install 'habemus[check]'")
+        raise BadSetup("the search numpy needs numpy: pip install '.[check]' in your clone")
     module, class_ = _MODULES.get(name, ("search", "Search"))
     kind: type[Search] = getattr(import_module(f"habemus.runtimes.checker.{module}"), class_)
     return kind

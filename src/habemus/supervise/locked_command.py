@@ -2,7 +2,7 @@
 
 It waits for the lock, starts the command as a process group of its own, passes on signals, renews
 the lease on the connection on which the lock was granted, and releases when the command has ended.
-If the lock is lost, or may be, the command is ended before another client can have the lock:
+If the lock is lost, or may be, the command is ended before the lease expires:
 
     |<------------------------------ what the node has promised -------------------------------->|
     |.......... renewed every fifth of the lease ..........| SIGTERM ............| SIGKILL ......|

@@ -74,7 +74,8 @@ def _default_algorithm() -> str:
         from habemus.runtimes.live.config import DEFAULT_ALGORITHM
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
-            f"clusters for tests need the package {missing.name}: pip install 'habemus[live]'"
+            f"clusters for tests need the package {missing.name}:"
+            " pip install '.[live]' in your clone"
         ) from None
     return DEFAULT_ALGORITHM
 

@@ -1,6 +1,6 @@
 """The report of a torture as one HTML page, with plots of the resources of the nodes over time.
 
-The plots need matplotlib (`pip install 'habemus[plot]'`).  They are SVG inside the page, which is
+The plots need matplotlib (`pip install '.[plot]'`).  They are SVG inside the page, which is
 one file.
 """
 

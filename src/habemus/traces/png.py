@@ -19,7 +19,7 @@ MOST_PIXELS = 40_000_000
 SCALE = 2.0
 """Pixels of the PNG to one of the SVG, so that small letters stay legible on fine screens."""
 
-HINT = "pip install 'habemus[png]'"
+HINT = "pip install '.[png]' in your clone"
 
 _FONTS = (
     (

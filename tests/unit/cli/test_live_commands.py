@@ -117,7 +117,7 @@ def test_without_the_packages_of_the_live_side_one_line_says_so(
     done = habemus(*arguments, before="import sys; sys.modules['msgspec'] = None")
     assert (done.returncode, done.stderr) == (
         2,
-        "habemus: package 'msgspec' is missing: pip install 'habemus[live]'\n",
+        "habemus: package 'msgspec' is missing: pip install '.[live]' in your clone\n",
     )
 
 

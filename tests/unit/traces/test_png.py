@@ -59,7 +59,7 @@ def test_a_missing_library_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(CannotDraw) as raised:
         png(PAPER.format(10, 10, 10, 10, ""))
-    assert str(raised.value) == "PNG needs the package resvg-py: pip install 'habemus[png]'"
+    assert str(raised.value) == "PNG needs the package resvg-py: pip install '.[png]' in your clone"
 
 
 def without_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,8 @@ def test_a_picture_without_any_font_is_refused(monkeypatch: pytest.MonkeyPatch) 
     without_system_fonts(monkeypatch)
     monkeypatch.setattr(module, "_FONTS", ())
     with pytest.raises(
-        CannotDraw, match=r"there is no font to write with: pip install 'habemus\[png\]'"
+        CannotDraw,
+        match=r"there is no font to write with: pip install '\.\[png\]'",
     ):
         png(PAPER.format(10, 10, 10, 10, ""))
 

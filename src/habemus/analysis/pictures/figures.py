@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-HINT = "pip install 'habemus[plot]'"
+HINT = "pip install '.[plot]' in your clone"
 ENDINGS = (".png", ".svg")
 
 

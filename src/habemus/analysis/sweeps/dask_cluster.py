@@ -18,7 +18,7 @@ from typing import Any
 from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
 from habemus.analysis.sweeps.grid_sweep import Executor, WorkersDie, WorkersGone
 
-HINT = "pip install 'habemus[sweep]'"
+HINT = "pip install '.[sweep]' in your clone"
 MOST_LOCAL = 256
 TO_CONNECT = "10s"
 TO_FIND_A_WORKER_S = 30

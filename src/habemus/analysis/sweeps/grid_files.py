@@ -17,7 +17,7 @@ from habemus.analysis.sweeps.grid_rows import AXES, COSTS, ENDING, VERDICTS, Col
 from habemus.analysis.sweeps.journal import ENDING as JOURNAL
 from habemus.analysis.sweeps.journal import read_rows
 
-HINT = "pip install 'habemus[sweep]'"
+HINT = "pip install '.[sweep]' in your clone"
 IN_A_BATCH = 10_000
 LONGEST_CELL = 1_000_000
 NEEDED = (*(column.name for column in AXES), "verdict", "command")

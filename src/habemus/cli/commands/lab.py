@@ -82,7 +82,7 @@ def lab(
         if missing.name not in PACKAGES:
             raise
         raise click.ClickException(
-            f"package {missing.name!r} is missing: pip install 'habemus[lab]'"
+            f"package {missing.name!r} is missing: pip install '.[lab]' in your clone"
         ) from None
     opens = opening(what, on)
     try:

@@ -24,7 +24,7 @@ def lead(node: int | None, **given: Any) -> int:
     The environment of COMMAND has the fencing token in HABEMUS_TOKEN, a number that grows with
     every new leader, and in HABEMUS_TERM, as people write it: 2.3 is the third grant of term 2.
     Compare HABEMUS_TOKEN, not HABEMUS_TERM.  If the leadership is lost, COMMAND and all processes
-    that it started are terminated before another client can lead.  Exit codes are those of
+    that it started are terminated before the lease expires.  Exit codes are those of
     `habemus lock`.
 
     In a cluster of `habemus up --algorithm bully`, or with another election, nodes are elected.

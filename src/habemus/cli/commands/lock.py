@@ -133,8 +133,9 @@ def lock(**given: Any) -> int:
     """Acquire the lock NAME, run COMMAND, release the lock, and exit with COMMAND's exit code.
 
     The environment of COMMAND has the fencing token in HABEMUS_TOKEN and the name of the lock in
-    HABEMUS_LOCK.  If the lock is lost, COMMAND and all processes that it started are terminated
-    before another client can get the lock.
+    HABEMUS_LOCK.  If the lock is lost, COMMAND and all processes that it started are terminated,
+    before the lease expires.  A resource that checks the token is safe even if this machine is
+    paused, or a network closes the connection of a client that lives.
 
     \b
     Other exit codes:

@@ -50,7 +50,7 @@ def live() -> Iterator[None]:
         if extra is None:
             raise
         raise click.ClickException(
-            f"package {missing.name!r} is missing: pip install 'habemus[{extra}]'"
+            f"package {missing.name!r} is missing: pip install '.[{extra}]' in your clone"
         ) from None
 
 

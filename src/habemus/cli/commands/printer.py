@@ -35,7 +35,7 @@ def grpc_needed() -> Iterator[None]:
         ):
             raise
         raise click.ClickException(
-            f"package {missing.name!r} is missing: pip install 'habemus[grpc]'"
+            f"package {missing.name!r} is missing: pip install '.[grpc]' in your clone"
         ) from None
 
 

@@ -62,7 +62,7 @@ def engine_at(url: str, credentials: Credentials) -> Engine:
             raise
         raise ValueError(
             f"{reason.name} is not installed, which locks in {module} need: run"
-            f" pip install 'habemus[{module}]'"
+            f" pip install '.[{module}]' in your clone"
         ) from None
     made: Engine = kind(url, credentials)
     return made

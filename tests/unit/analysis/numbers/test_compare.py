@@ -180,7 +180,7 @@ def test_plots_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="something that varies"):
         check_plot(replace(varying, sizes=FIVE), Path("x.svg"))
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'habemus\[plot\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plot\]'"):
         check_plot(varying, Path("x.svg"))
 
 

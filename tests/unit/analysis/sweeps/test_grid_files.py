@@ -100,7 +100,7 @@ def test_without_pyarrow_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     grid_files.check_out(tmp_path / "rows.csv")
-    with pytest.raises(ModuleNotFoundError, match=r"pyarrow: pip install 'habemus\[sweep\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pyarrow: pip install '\.\[sweep\]'"):
         grid_files.check_out(tmp_path / "rows.parquet")
 
 

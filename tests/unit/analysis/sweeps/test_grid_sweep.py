@@ -227,5 +227,8 @@ def test_workers_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_distributed_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ModuleNotFoundError, match=r"distributed: pip install 'habemus\[sweep\]'"):
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"distributed: pip install '\.\[sweep\]'",
+    ):
         clusters.check("local:2")

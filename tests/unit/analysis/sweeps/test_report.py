@@ -251,7 +251,7 @@ def test_values_are_in_order() -> None:
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'habemus\[plot\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plot\]'"):
         report_plots.check()
 
 

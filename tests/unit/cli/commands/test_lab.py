@@ -99,7 +99,10 @@ def test_the_missing_extra_is_one_line(
     monkeypatch.delitem(sys.modules, "habemus.lab.server", raising=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run(["lab", "--no-browser"]) == 2
-    assert "package 'uvicorn' is missing: pip install 'habemus[lab]'" in capsys.readouterr().err
+    assert (
+        "package 'uvicorn' is missing: pip install '.[lab]' in your clone"
+        in capsys.readouterr().err
+    )
 
 
 def test_options_of_the_run_are_not_those_of_the_lab() -> None:

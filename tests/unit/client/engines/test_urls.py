@@ -39,7 +39,7 @@ def test_an_offset_is_added_to_tokens(tmp_path: Path) -> None:
 def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     monkeypatch.delitem(sys.modules, "habemus.client.engines.redis", raising=False)
-    with pytest.raises(ValueError, match=r"pip install 'habemus\[redis\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[redis\]'"):
         habemus.connect("redis://localhost")
 
 

@@ -459,5 +459,5 @@ def test_without_the_package_that_makes_them(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (
         2,
-        "habemus: package 'cryptography' is missing: pip install 'habemus[certs]'\n",
+        "habemus: package 'cryptography' is missing: pip install '.[certs]' in your clone\n",
     )
