@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src scripts -type f ! -name '*.pyc')
+COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src -type f ! -name '*.pyc')
 
 .PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
 

@@ -169,7 +169,7 @@ def _kill_leader(cluster: Habemus, *, held: bool) -> int:
 def command(rounds: int) -> Delays:
     """A command under a lock, beside an interpreter that does nothing."""
     delays = Delays(
-        "command", "A command that takes a lock, from start to end", (Limit(COMMAND, PYTHON, 1.6),)
+        "command", "A command that takes a lock, from start to end", (Limit(COMMAND, PYTHON, 3),)
     )
     cluster = Habemus(DURABLE, durable=True)
     script = Path(sys.executable).with_name("habemus")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.reader import blocks
 
 from habemus.analysis import glossary
 from habemus.analysis.cards import crashes as faults

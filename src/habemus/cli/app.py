@@ -1,11 +1,11 @@
-"""The group of all commands.  Errors become one line and an exit code here, nowhere else."""
+"""The group of all commands."""
 
 from __future__ import annotations
 
 import importlib
 import os
-import sys
-from typing import Any, NoReturn
+from textwrap import wrap
+from typing import Any
 
 import click
 
@@ -59,18 +59,25 @@ SECTIONS = {
         "printer": "The printer of the printing system",
         "print": "A client of the printing system",
         "completion": "Print the completion script for a shell",
+        "help": "Show all commands, or the help of one",
     },
 }
 """Commands and their summaries.  A command is imported when it is called."""
 COMMANDS = [name for section in SECTIONS.values() for name in section]
+COMPLETE = "_HABEMUS_COMPLETE"
+"""Variable by which the completion script of a shell asks for completions."""
 
-PLAIN_WORDS = {
-    "is not a valid integer range.": "is not a whole number",
-    "is not a valid integer.": "is not a whole number",
-    "is not a valid float range.": "is not a number",
-    "is not a valid float.": "is not a number",
+ABOUT = "Mutual exclusion and leader election for processes that share only messages."
+FIRST = {
+    "habemus scenario central-holder-slow --diagram slow.svg": "see a lock fail",
+    "habemus run ricart-agrawala -n 5": "simulate a run",
+    "habemus up -n 3 -- habemus lock printer -- echo hello": "hold a real lock",
 }
-"""Words of click about values, and plain ones."""
+"""Commands to begin with, and what they do."""
+MORE = (
+    "habemus help             what each command does, and the exit codes",
+    "habemus help COMMAND     its options and an example",
+)
 
 
 class _Group(click.Group):
@@ -98,7 +105,7 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            hint = did_you_mean(args[0], COMMANDS, "habemus --help lists all")
+            hint = did_you_mean(args[0], COMMANDS, "`habemus help` lists them")
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}") from None
 
 
@@ -127,99 +134,54 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="Show the version and exit.",
 )
 def habemus() -> None:
-    """Mutual exclusion and leader election between processes that share nothing but messages.
+    """Mutual exclusion and leader election between processes that share only messages.
 
     Each algorithm is written once.  The same file is simulated, model-checked and run between real
-    processes.
-
-    \b
-    Start with:
-      habemus scenario central-holder-slow --diagram slow.svg
-      habemus run ricart-agrawala -n 5
-      habemus up -n 3 -- habemus lock printer -- echo hello
+    processes.  `habemus help COMMAND` shows the options of a command.
 
     \b
     Exit codes:
       0  success       1  a property is violated, or an outcome is unexpected
       2  usage error   3  undecided within the given bound
+      70   internal error; HABEMUS_DEBUG=1 shows where
+      130  interrupted by Ctrl-C
+      141  the reader of the output closed the pipe, as `head` does
     """
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the program and exit with its exit code.  A user error prints one line, no traceback."""
-    sys.exit(run(arguments))
+def run_command(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors are raised."""
+    shell = os.environ.get(COMPLETE)
+    if shell:
+        from click.shell_completion import shell_complete
 
-
-def run(arguments: list[str] | None) -> int:
-    try:
-        with FLAGS:
-            code: Any = habemus.main(arguments, prog_name="habemus", standalone_mode=False)
-    except click.exceptions.Abort:
-        return _fail("interrupted", 130)
-    except click.exceptions.Exit as requested:
-        return requested.exit_code
-    except click.UsageError as error:
-        return _fail(_usage(error))
-    except click.ClickException as error:
-        return _fail(error.format_message())
-    except BrokenPipeError:
-        # The reader of our output has closed the pipe, as `head` does; that is not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return shell_complete(habemus, {}, "habemus", COMPLETE, shell)
+    if not arguments:
+        click.echo(overview())
         return Exit.OK
-    except _unreachable() as error:
-        from habemus.supervise.locked_command import UNREACHABLE
-
-        return _fail(str(error), UNREACHABLE)
-    except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-    except _user_errors() as error:
-        return _fail(str(error))
+    with FLAGS, habemus.make_context("habemus", list(arguments), color=_coloured()) as context:
+        code: Any = habemus.invoke(context)
     return code if isinstance(code, int) else Exit.OK
 
 
-def _usage(error: click.UsageError) -> str:
-    """Say what is wrong with the arguments, and show an example if some are missing."""
-    context, message = error.ctx, error.format_message()
-    for words, plain in PLAIN_WORDS.items():
-        message = message.replace(words, plain)
-    if context is None or context.parent is None:
-        return message
-    if isinstance(context.command, click.Group):
-        commands = ", ".join(context.command.list_commands(context))
-        if message == "Missing command." or message.startswith("Usage:"):
-            return f"{context.command_path} needs a command: {commands}"
-        if message.startswith("No such command"):
-            return f"{message} {context.command_path} has {commands}"
-    if isinstance(error, click.MissingParameter) and context.command.epilog:
-        return f"{message} {context.command.epilog}"
-    return message
+def overview() -> str:
+    """Return the help of one screen: what habemus is, how to begin, and the names of commands."""
+    lines = [ABOUT, "", "Start with:"]
+    lines += [f"  {command:55}  {what}" for command, what in FIRST.items()]
+    lines += ["", "Commands:"]
+    for title, commands in SECTIONS.items():
+        start = f"  {title.lower():{max(map(len, SECTIONS))}}  "
+        lines += wrap(", ".join(commands), 79, initial_indent=start, subsequent_indent=" " * 26)
+    return "\n".join([*lines, "", *MORE])
 
 
-def _unreachable() -> type[Exception]:
-    from habemus.client.errors import Unreachable
+def _coloured() -> bool | None:
+    """Return whether the environment asks for colours or for none; None: a terminal gets colours.
 
-    return Unreachable
-
-
-def _user_errors() -> tuple[type[Exception], ...]:
-    from habemus.client.errors import RefusedByNode
-    from habemus.core import MistakeInAlgorithm
-    from habemus.runs.agreement import JudgementsDisagree
-    from habemus.traces.png import CannotDraw
-
-    # Every other error in user input is a ValueError or LookupError of ours whose message is
-    # written for the user.
-    return (
-        MistakeInAlgorithm,
-        JudgementsDisagree,
-        CannotDraw,
-        RefusedByNode,
-        ValueError,
-        LookupError,
-        ModuleNotFoundError,
-    )
-
-
-def _fail(line: str, code: int = Exit.USAGE_ERROR) -> int:
-    click.echo(f"habemus: {' '.join(line.split())}", err=True)
-    return code
+    See no-color.org and force-color.org.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if os.environ.get("TERM") == "dumb" else None

@@ -26,6 +26,8 @@ class Exit(IntEnum):
     FAILED = 1
     USAGE_ERROR = 2
     UNDECIDED = 3
+    INTERNAL_ERROR = 70
+    BROKEN_PIPE = 141
 
 
 EXIT_OF = {

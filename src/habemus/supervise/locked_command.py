@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 from time import sleep
 
 from habemus.client.errors import ProtocolError
@@ -168,7 +167,6 @@ class LockRequest:
 
 def hold(request: LockRequest, connect: Callable[[int | None], LockConnection]) -> int:
     """Wait for the lock, run the command, and return the exit code."""
-    _open_standard_files()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # just end while there is no command yet
     try:
@@ -178,22 +176,12 @@ def hold(request: LockRequest, connect: Callable[[int | None], LockConnection]) 
         return exit.code
 
 
-def _open_standard_files() -> None:
-    """Open standard files that are closed: the connection must not get their numbers."""
-    for standard in range(3):
-        try:
-            os.fstat(standard)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
-
-
 def complain(line: str) -> None:
     """Print a message on one line."""
-    if sys.stderr is not None:  # else another file of this process may have that number
-        try:
-            os.write(2, f"habemus: {' '.join(line.split())}\n".encode())
-        except OSError:
-            return  # the terminal is gone; go on with the lock
+    try:
+        os.write(2, f"habemus: {' '.join(line.split())}\n".encode())
+    except OSError:
+        return  # the terminal is gone; go on with the lock
 
 
 # Waiting.

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.client.conftest import PATIENCE, Answer, FakeNode, grants, line
 
 import habemus
-from habemus.cli.quick_lock import nearest
 from habemus.client import async_node_backend, node_backend
 from habemus.client.connection import NodeConnection
 from habemus.client.protocol import AcquireRequest, LeadRequest, SemaphoreRequest
 from habemus.supervise import locked_command
+from habemus.supervise.local_connection import nearest
 from habemus.supervise.locked_command import TIMEOUT, CommandExit, LockRequest, acquired
 
 Start = Callable[..., FakeNode]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from habemus.cli.app import main
+from habemus.cli import main
 from habemus.lab.session import Session
 from habemus.scenarios.scenario import Scenario
 from habemus.traces.file import parsed

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from habemus.cli.app import run
+from habemus.cli import run
 from habemus.core.model import ExternalEvent, Knowledge
 from habemus.core.properties import Finding, Verdict
 from habemus.problems.mutex_observer import MutexObserver

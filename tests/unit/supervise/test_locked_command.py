@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import sys
 import time
 from typing import Any
 
@@ -89,16 +88,3 @@ def test_whoever_has_left_the_group_is_looked_up_before_anybody_is_asked_to_end(
         os.close(child)
         command.wait(PATIENCE)
         assert family.is_gone()
-
-
-def test_no_connection_gets_the_number_of_a_standard_file_that_is_closed() -> None:
-    script = (
-        "import os; os.close(0); from habemus.supervise.locked_command import _open_standard_files"
-        " as o; o(); print(os.open('/', os.O_RDONLY) > 2)"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        ).stdout
-        == "True\n"
-    )

@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 from tests import virtual
 
-from habemus.cli.app import main
+from habemus.cli import main
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live import certificates
 from habemus.runtimes.live.certificates import (

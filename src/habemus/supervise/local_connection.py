@@ -1,11 +1,9 @@
-"""The quick path of `habemus lock NAME -- COMMAND` with a node on this machine, about as fast as
-Python starts.
+"""Connections of commands to a node on this machine, which take about as long as Python takes to
+start.
 
-`parse` understands the plain form of the command line only.  Everything else is left to the click
-command in `habemus.cli.commands.lock`, which means the same.  Likewise a cluster without a local
-socket is left to `habemus.client`.
-
-`habemus.client.protocol` says what the lines of the node mean, as for the other clients.
+They import neither sockets nor JSON.  `habemus.supervise.node_connections` connects to every other
+cluster, and to every node if none answers at a local socket.  `habemus.client.protocol` says what
+the lines of the node mean, as for the other clients.
 """
 
 from __future__ import annotations
@@ -15,14 +13,8 @@ import os
 
 from habemus.client.errors import HabemusError
 from habemus.client.protocol import Greeting, LineBuffer, can_move, decode, lease_ms_in
-from habemus.runtimes.live.clients.protocol import (
-    CONNECT_SECONDS,
-    LOCKS,
-    TRY_MS,
-    lock_name,
-)
+from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS, TRY_MS
 from habemus.runtimes.live.default_cluster import SOCKET, cluster_meant, sockets_in
-from habemus.supervise.locked_command import LockRequest, hold
 from habemus.supervise.process_tree import now_us
 
 TYPE_CHECKING = False
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from habemus.supervise.elected_node import LeaderFinder
-    from habemus.supervise.locked_command import LockConnection
+    from habemus.supervise.locked_command import LockConnection, LockRequest
     from habemus.supervise.node_connections import NodeFinder
 
 PATH_LIMIT = 100
@@ -41,102 +33,21 @@ LINE_LIMIT = 1 << 20
 """Bytes of a line of the node; this command receives short ones."""
 
 
-def run(arguments: list[str]) -> None:
-    """Run the command and exit if the arguments are plain; else return, with nothing done."""
-    request = parse(arguments)
-    if request is None:
-        return
+def finder(request: LockRequest, node: int | None = None) -> Callable[[int | None], LockConnection]:
+    """Return the function that connects a command to its cluster or engine.
 
-    code = hold(request, _finder(request))
-    os._exit(code)  # nothing is left to clean up, which would take a while
-
-
-def _finder(request: LockRequest) -> Callable[[int | None], LockConnection]:
-    named = os.environ.get("HABEMUS_CLUSTER") if request.cluster is None else request.cluster
-    if named is not None and (named == "local" or "://" in named):
-        from habemus.supervise.node_connections import finder
-
-        return finder(request)
-    return _QuickFinder(request)
-
-
-# The command line.
-
-
-def parse(arguments: list[str]) -> LockRequest | None:
-    """Return the request, or None if this is not the plain form: `lock NAME [--OPTION VALUE ...] --
-    COMMAND ...`, in any order before the dashes.
+    node: the node that has to lead, for a command that leads.
     """
-    try:
-        return _parsed(arguments)
-    except ValueError:
-        return None
+    named = os.environ.get("HABEMUS_CLUSTER") if request.cluster is None else request.cluster
+    is_engine = named is not None and (named == "local" or "://" in named)
+    if is_engine or node is not None or request.credential_files:
+        from habemus.supervise import node_connections
+
+        return node_connections.finder(request, node)
+    return LocalFinder(request)
 
 
-def _parsed(arguments: list[str]) -> LockRequest:
-    dashes = arguments.index("--")
-    command = arguments[dashes + 1 :]
-    names = []
-    given: dict[str, str] = {}
-    tries = False
-    words = iter(arguments[1:dashes])
-    for word in words:
-        option, equals, value = word.partition("=")
-        if not word.startswith("-"):
-            names.append(word)
-        elif word == "--try":
-            tries = True
-        elif option in ("--timeout", "--lease", "--cluster", "--service"):
-            given[option] = value if equals else next(words, "")
-        else:
-            raise ValueError(word)
-    (name,) = names
-    if (
-        not command
-        or not all(map(_is_plain, (name, *given.values())))
-        or (tries and "--timeout" in given)
-    ):
-        raise ValueError
-    timeout, lease = _seconds(given.get("--timeout")), _seconds(given.get("--lease"))
-    if lease == 0:
-        raise ValueError
-    if arguments[0] != "lead":
-        lock_name(name)
-    return LockRequest(
-        name,
-        command,
-        leads=arguments[0] == "lead",
-        timeout=0.0 if tries else timeout,
-        lease=lease,
-        cluster=given.get("--cluster"),
-        service=given.get("--service", LOCKS),
-    )
-
-
-def _is_plain(text: str) -> bool:
-    """Return whether a text needs no escapes, on a command line and in JSON."""
-    return (
-        text != ""
-        and text.isascii()
-        and text.isprintable()
-        and not text.startswith("-")
-        and '"' not in text
-        and "\\" not in text
-    )
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    if len(text) > 8 or not text.replace(".", "", 1).isdecimal():
-        raise ValueError(text)
-    return float(text)
-
-
-# The connection.
-
-
-class _QuickFinder:
+class LocalFinder:
     """Connects to a node by a local socket first, and by `habemus.client` after that."""
 
     def __init__(self, request: LockRequest) -> None:
@@ -154,7 +65,7 @@ class _QuickFinder:
             self._others = self._slow()
         return self._others(deadline_us)
 
-    def _has_locks(self, found: _QuickConnection) -> bool:
+    def _has_locks(self, found: LocalConnection) -> bool:
         """Return whether a client can lead in the service; in others, nodes do."""
         if found.problem(self._request.service) == "mutex":
             return True
@@ -171,14 +82,12 @@ class _QuickFinder:
         return NodeFinder(self._request.cluster, {}, self._left)
 
 
-def nearest(named: str | None, deadline_us: int | None = None) -> _QuickConnection | None:
+def nearest(named: str | None, deadline_us: int | None = None) -> LocalConnection | None:
     """Connect to a node at a local socket, each process to another; None if none answers."""
     label = f"{os.uname().nodename}/{os.getpid()}"
     try:
         cluster = cluster_meant(named)
     except ValueError:  # `habemus.client` reports it
-        return None
-    if not _is_plain(label):
         return None
     paths = [path for path in _paths(cluster) if len(os.fsencode(path)) < PATH_LIMIT]
     patience = CONNECT_SECONDS
@@ -186,7 +95,7 @@ def nearest(named: str | None, deadline_us: int | None = None) -> _QuickConnecti
         patience = min(patience, max(TRY_MS, (deadline_us - now_us()) / 1_000 / len(paths)) / 1_000)
     first = os.getpid() % len(paths) if paths else 0
     for path in paths[first:] + paths[:first]:
-        connection = _QuickConnection.to(path, label, patience)
+        connection = LocalConnection.to(path, label, patience)
         if connection is not None:
             connection.is_only = cluster.endswith(SOCKET)
             return connection
@@ -202,7 +111,7 @@ def _paths(cluster: str) -> list[str]:
         return []
 
 
-class _QuickConnection:
+class LocalConnection:
     """A connection to a node of this machine."""
 
     def __init__(
@@ -215,9 +124,7 @@ class _QuickConnection:
         self._lines = lines
 
     @classmethod
-    def to(
-        cls, path: str, label: str, patience: float = CONNECT_SECONDS
-    ) -> _QuickConnection | None:
+    def to(cls, path: str, label: str, patience: float = CONNECT_SECONDS) -> LocalConnection | None:
         """Connect to the node at a socket; return None if no node there admits this client."""
         socket = _socket.socket(_socket.AF_UNIX)
         greeting, lines = Greeting(path, label, is_local=True), LineBuffer(path, LINE_LIMIT)
