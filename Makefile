@@ -155,7 +155,7 @@ TORTURE := kill,pause,cut,kill-all,power,disk
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures,
 # and build/scenarios.html with the pictures of all scenarios, to look at them.
 docs: $(VENV)/.test-ready
-	$(BIN)/pytest -q -n auto --rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_api_page.py tests/docs
+	$(BIN)/pytest -q -n auto --habemus-rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_api_page.py tests/docs
 	@mkdir -p build
 	$(BIN)/habemus scenario --sheet build/scenarios.html
 

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     )
     from habemus.traces import Trace
 
+    __version__: str
+
 __all__ = [
     "AsyncBarrier",
     "AsyncCluster",
@@ -150,6 +152,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("habemus")
     if name not in __all__:
         raise AttributeError(f"module 'habemus' has no attribute {name!r}")
     import importlib
@@ -159,4 +165,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
 def test_the_page_is_that_of_the_docstrings(request: pytest.FixtureRequest) -> None:
     made = page()
-    if request.config.getoption("--rewrite"):
+    if request.config.getoption("--habemus-rewrite"):
         PAGE.write_text(made, encoding="utf-8")
     assert PAGE.exists() and PAGE.read_text(encoding="utf-8") == made, "run make docs"
 

@@ -83,7 +83,7 @@ def _cell(text: str) -> str:
 
 def test_generated_documents_are_up_to_date(request: pytest.FixtureRequest) -> None:
     for file, text in generated().items():
-        if request.config.getoption("--rewrite"):
+        if request.config.getoption("--habemus-rewrite"):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         assert file.exists() and file.read_text(encoding="utf-8") == text, (

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ def test_every_public_name_is_there_and_documented(module: str) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'lock'"):
         _ = habemus.lock
+
+
+def test_the_version_is_that_of_the_installation() -> None:
+    assert habemus.__version__ == metadata.version("habemus")
 
 
 def loaded_by(module: str) -> list[str]:

@@ -34,7 +34,7 @@ def test_a_reader_can_follow_the_page(
         reader.close()
     for name in pictures(page):
         drawn, shown = reader.folder / name, ROOT / "docs" / "images" / name
-        if request.config.getoption("--rewrite"):
+        if request.config.getoption("--habemus-rewrite"):
             shown.write_bytes(drawn.read_bytes())
         assert shown.read_bytes() == drawn.read_bytes(), f"{name} is out of date; run make docs"
 

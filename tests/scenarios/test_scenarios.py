@@ -14,7 +14,7 @@ TOLD_UP_TO = 400
 
 
 @pytest.mark.parametrize("name", scenarios())
-def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
+def test_scenario(name: str, habemus_golden: Callable[[str, str], None]) -> None:
     outcome = scenarios()[name].run()
     assert outcome.as_expected, (
         f"{outcome.verdict} instead of {outcome.scenario.expected}: {outcome.report.why}"
@@ -25,7 +25,7 @@ def test_scenario(name: str, golden: Callable[[str, str], None]) -> None:
     told = text(trace) if len(trace.events) <= TOLD_UP_TO else f"{len(trace.events)} events\n"
     height = float(svg(trace).split('height="', 1)[1].split('"', 1)[0])
     assert height <= 2_000, f"the picture is {height} pixels high"
-    golden(
+    habemus_golden(
         f"{name}.txt",
         f"{outcome.scenario.setup.command()}\n\n{told}\ndigest {outcome.report.digest}\n",
     )

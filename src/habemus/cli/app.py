@@ -111,15 +111,22 @@ class _Group(click.Group):
 
 def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        import habemus
 
-        from habemus.runtimes.compiled import is_compiled
-
-        click.echo(
-            f"habemus, version {version('habemus')},"
-            f" {'compiled' if is_compiled() else 'pure Python'}"
-        )
+        click.echo(f"habemus, version {habemus.__version__}, {_kind()}")
         ctx.exit()
+
+
+def _kind() -> str:
+    """Return what is installed: sources that may be changed, or a part that is compiled or not."""
+    from importlib.metadata import distribution
+    from pathlib import Path
+
+    from habemus.runtimes.compiled import is_compiled
+
+    if '"editable": true' in (distribution("habemus").read_text("direct_url.json") or ""):
+        return f"sources in {Path(__file__).parents[2]}"
+    return "compiled" if is_compiled() else "pure Python"
 
 
 @click.group(

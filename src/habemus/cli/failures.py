@@ -51,16 +51,18 @@ def _described(error: Exception) -> tuple[int, str]:
         return Exit.USAGE_ERROR, _usage(error)
     if isinstance(error, click.ClickException):
         return Exit.USAGE_ERROR, error.format_message()
-    if isinstance(error, OSError):
-        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return Exit.USAGE_ERROR, named
-    if not is_for_the_user(error):
-        kind = type(error).__name__
-        return Exit.INTERNAL_ERROR, f"internal error: {kind}: {error}; {DEBUG}=1 shows where"
     from habemus.client.errors import Unreachable
     from habemus.supervise.locked_command import UNREACHABLE
 
-    return UNREACHABLE if isinstance(error, Unreachable) else Exit.USAGE_ERROR, str(error)
+    if isinstance(error, Unreachable):
+        return UNREACHABLE, str(error)
+    if isinstance(error, OSError):
+        named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return Exit.USAGE_ERROR, named
+    if is_for_the_user(error):
+        return Exit.USAGE_ERROR, str(error)
+    kind = type(error).__name__
+    return Exit.INTERNAL_ERROR, f"internal error: {kind}: {error}; {DEBUG}=1 shows where"
 
 
 def is_for_the_user(error: BaseException) -> bool:

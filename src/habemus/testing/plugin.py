@@ -5,11 +5,11 @@
         habemus_cluster.kill(1)         # a real node
         write_report()
 
-    def test_conversation(golden):
-        golden("central-three.txt", text)
+    def test_conversation(habemus_golden):
+        habemus_golden("central-three.txt", text)
 
-`pytest --rewrite` writes the golden files instead of comparing; review the changes before you
-commit them.
+`pytest --habemus-rewrite` writes the golden files instead of comparing; review the changes before
+you commit them.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ def habemus_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--rewrite",
+        "--habemus-rewrite",
         action="store_true",
         help="rewrite golden files instead of comparing with them",
     )
 
 
 @pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+def habemus_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Return a function that compares a text with a file in the folder `golden` beside the test."""
-    rewrite = bool(request.config.getoption("--rewrite"))
+    rewrite = bool(request.config.getoption("--habemus-rewrite"))
     folder = Path(request.path).parent / "golden"
 
     def compare(name: str, text: str) -> None:
@@ -88,10 +88,10 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
             file.write_text(text, encoding="utf-8")
             return
         assert file.exists(), (
-            f"{file} does not exist; run pytest with --rewrite and review the new file"
+            f"{file} does not exist; run pytest with --habemus-rewrite and review the new file"
         )
         assert text == file.read_text(encoding="utf-8"), (
-            f"{file} differs; if that is right, run pytest with --rewrite"
+            f"{file} differs; if that is right, run pytest with --habemus-rewrite"
         )
 
     return compare

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,21 @@ def test_help(habemus: Habemus, words: str, start: str) -> None:
     assert done.stdout.startswith(start)
     flag = habemus(*words.split()[1:], "--help")
     assert flag.stdout == done.stdout
+
+
+def test_the_version_says_that_sources_are_no_release(habemus: Habemus, tmp_path: Path) -> None:
+    source = Path(package.__file__).parents[1]
+    version = package.__version__
+    assert version == metadata.version("habemus")
+    assert version.endswith(".dev0")
+    kind = f"sources in {source}" if _is_editable() else "pure Python"
+    assert kind in habemus("--version").stdout
+    assert habemus("--version").stdout.startswith(f"habemus, version {version}, ")
+
+
+def _is_editable() -> bool:
+    found = metadata.distribution("habemus").read_text("direct_url.json")
+    return found is not None and '"editable": true' in found
 
 
 # Pipes and closed files.

@@ -56,3 +56,30 @@ def test_a_cluster_that_does_not_start_says_why(pytester: pytest.Pytester) -> No
     result = pytester.runpytest_subprocess()
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*node 1 does not start: *nonsense*"])
+
+
+def test_a_project_keeps_its_own_names(pytester: pytest.Pytester) -> None:
+    """Options and fixtures of the plugin have names of their own."""
+    pytester.makeconftest(
+        """
+        import pytest
+
+        def pytest_addoption(parser):
+            parser.addoption("--rewrite", action="store_true")
+        """
+    )
+    pytester.makepyfile(
+        """
+        def test_report(habemus_golden):
+            habemus_golden("report.txt", "three lines")
+        """
+    )
+    pytester.runpytest_subprocess("--rewrite").assert_outcomes(failed=1)
+    pytester.runpytest_subprocess("--habemus-rewrite").assert_outcomes(passed=1)
+    assert (pytester.path / "golden/report.txt").read_text() == "three lines"
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    shown = pytester.runpytest_subprocess("--fixtures").stdout.str()
+    _, _, fixtures = shown.partition("fixtures defined from habemus.testing.plugin")
+    fixtures, _, _ = fixtures.partition("fixtures defined from")
+    names = [line.split()[0] for line in fixtures.splitlines() if " -- " in line]
+    assert names == ["habemus_cluster", "habemus_local", "habemus_golden"]
