@@ -134,7 +134,7 @@ def test_noise_on_a_live_socket(processes: Start) -> None:
     draw = random.Random(3)
     good = [
         encoded(Hello(1, "office", 2, 1, b"f" * 32, b"n" * 32)),
-        encoded(MessageFrame(0, "printer", 1, 2, 0, 0, [5])),
+        encoded(MessageFrame(0, "printer", 1, 2, 0, "Request", [5])),
         encoded(OpenFrame(0, "another")),
         b"\x01\x0f\xff\xff",
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -25,7 +25,7 @@ from habemus.client.errors import ProtocolError, RefusedByNode
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     SEMAPHORES,
-    VERSION,
+    WIRE_VERSION,
     proof,
     secret_name,
 )
@@ -221,7 +221,7 @@ def decode_grant(data: bytes) -> list[Any] | None:
 
 
 def _decode_other(line: bytes, source: object) -> list[Any]:
-    """Return a line with nested values, or of another version; `ProtocolError` if it is none."""
+    """Return a line with nested values or unknown fields; `ProtocolError` if it is none."""
     try:
         read = _read_json(line.decode())
     except (ValueError, RecursionError):
@@ -251,7 +251,7 @@ def _is_well_formed(line: object) -> bool:
     word = line[0]
     shapes = _SHAPES.get(word)
     if shapes is None:
-        return True  # a later version may send more; clients ignore it
+        return True  # a node of another release may send more lines; clients ignore them
     if tuple(map(type, line)) not in shapes:
         return False
     if word == "alive":
@@ -260,7 +260,7 @@ def _is_well_formed(line: object) -> bool:
 
 
 def _known_fields(line: object) -> object:
-    """Return a line without the fields that a later version has added at its end."""
+    """Return a line without the fields at its end that this client does not know."""
     if type(line) is list and line and type(line[0]) is str and line[0] in _SHAPES:
         return line[: len(next(iter(_SHAPES[line[0]])))]
     return line
@@ -323,8 +323,7 @@ class Greeting:
         self._nonce = None if secret is None else os.urandom(32).hex()
         self._is_proved = secret is None or is_local
         named = None if secret is None or is_local else secret_name(secret)
-        more = () if named is None else (named,)  # older nodes do not know this field
-        self.hello = encode_line("hello", VERSION, label, session, self._nonce, *more)
+        self.hello = encode_line("hello", WIRE_VERSION, label, session, self._nonce, named)
         self.welcome: dict[str, Any] | None = None
 
     def answer(self, line: list[Any]) -> bytes | None:

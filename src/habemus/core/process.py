@@ -182,11 +182,6 @@ class Unsynced(NamedTuple):
 
 _REQUIRED: Any = object()
 _GIVEN: list[str] = []  # names of the attributes that the runtime sets on every process
-_FORMER = {
-    "needs_fifo": "write assumes = Assumptions(fifo=True) instead (habemus.algorithm)",
-    "hears_wishes": "write sees_waiters = True instead",
-}
-"""Class attributes of earlier versions, and what has replaced each."""
 
 
 class ProcessType(ABCMeta):
@@ -214,9 +209,6 @@ class ProcessType(ABCMeta):
                     f"{name}.{variable}: every process has {variable} from its runtime; use another"
                     " name"
                 )
-        for former, instead in _FORMER.items():
-            if former in namespace or former in own:
-                raise MistakeInAlgorithm(f"{name}.{former} has no effect any more: {instead}")
         # A name of a variable given a value without a type is a new default, not a class attribute
         # over the slot.
         defaults = {

@@ -29,6 +29,21 @@ class Malformed(ValueError):
     """Encoded input that does not describe a value of the declared type."""
 
 
+class UnknownType(Malformed):
+    """An encoded value of a type that is not known here."""
+
+
+class LenientTypes(dict[str, type]):
+    """Types by name, as nodes know them: fields of a value that its type does not have are ignored,
+    because a node of another release may have sent it.
+    """
+
+    def __init__(self, known: Mapping[str, type]) -> None:
+        super().__init__(known)
+        inside = getattr(known, "inside", None)  # of `Known`
+        self.inside: LenientTypes = self if inside is None else LenientTypes(inside)
+
+
 class Shape(NamedTuple):
     """Functions that capture, restore, encode and decode the values of one type."""
 
@@ -182,8 +197,10 @@ def _value(declared: type) -> Shape:
     def parse(found: Any, known: Mapping[str, type]) -> Any:
         # A value inside another one may be of the declared type, which has no handler, or belong
         # to another part.
+        inside = getattr(known, "inside", known)
+        types = {**inside, declared.__name__: declared}
         value = decode_value(
-            found, {**getattr(known, "inside", known), declared.__name__: declared}
+            found, LenientTypes(types) if isinstance(inside, LenientTypes) else types
         )
         _expect(isinstance(value, declared), declared.__name__, found)
         return value

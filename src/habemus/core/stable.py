@@ -106,14 +106,15 @@ class Stable:
     def state(self, plain: Any, names: Sequence[str] | None = None) -> State:
         """Return the state in which a process recovers that had stored these values.
 
-        names: of the variables that were stored, if another version may have stored them.  A
-            variable that is not among them has its initial value.
+        names: of the variables that were stored, if they may be others.  A variable that is not
+            among them has its initial value.
 
         Raises `Malformed` if they are not values of the durable variables.
         """
         names = self.names if names is None else names
         if not isinstance(plain, list) or len(plain) != len(names):
-            raise Malformed(f"{len(names)} durable variables were expected")
+            count = len(plain) if isinstance(plain, list) else "no"
+            raise Malformed(f"expected {len(names)} durable variables, found {count}")
         variables = {each.title: each for each in self._variables}
         unknown = [name for name in names if name not in variables]
         if unknown:

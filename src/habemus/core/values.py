@@ -20,7 +20,16 @@ from itertools import pairwise
 from typing import Any, ClassVar, NoReturn, dataclass_transform
 
 from habemus.core import shapes
-from habemus.core.shapes import Malformed, Shape, UnsupportedType, order_of, shape_of, shown
+from habemus.core.shapes import (
+    LenientTypes,
+    Malformed,
+    Shape,
+    UnknownType,
+    UnsupportedType,
+    order_of,
+    shape_of,
+    shown,
+)
 
 _REQUIRED: Any = object()
 _DERIVED = ("__init__", "__eq__", "__hash__", "__lt__", "__repr__", "__reduce__")
@@ -219,9 +228,11 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
     [(name, fields)] = found.items()
     cls = known.get(name)
     if cls is None or not issubclass(cls, Value):
-        raise Malformed(
+        raise UnknownType(
             f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}"
         )
+    if isinstance(known, LenientTypes) and isinstance(fields, dict):
+        fields = {key: fields[key] for key in cls.__fields__ if key in fields}
     if not isinstance(fields, dict) or (
         fields.keys() != cls.__fields__.keys() and not _has_required(cls, fields)
     ):
@@ -240,7 +251,7 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
 
 
 def _has_required(cls: type[Value], fields: dict[str, Any]) -> bool:
-    """Return whether only fields with a default are missing: an earlier version wrote the value."""
+    """Return whether only fields with a default are missing."""
     missing = cls.__fields__.keys() - fields.keys()
     return fields.keys() <= cls.__fields__.keys() and missing <= cls.__defaults__.keys()
 

@@ -197,7 +197,7 @@ def _quorum(up: int, size: int) -> HealthCheck:
 
 def _versions(seen: ClusterView) -> Iterator[HealthCheck]:
     different = seen.different_versions()
-    found = [node.version or "an older version" for node in seen.nodes if node.up]
+    found = [node.version for node in seen.nodes if node.up]
     if different:
         yield HealthCheck("versions", WARNING, different)
     elif found:

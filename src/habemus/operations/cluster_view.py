@@ -41,8 +41,7 @@ class NodeView:
     compiled: bool = False  # whether it runs the compiled modules; older nodes do not report it
     configuration: str = ""  # a digest
     differs: bool = False  # whether most other nodes have another configuration
-    version: str = ""  # older nodes do not report it
-    messages: str = ""  # a digest of those that it understands
+    version: str = ""
     member: bool = True  # whether it takes part: not while the other nodes do not know its memory
     unsettled: tuple[str, ...] = ()  # why locks may be lost if another node fails now
 
@@ -150,15 +149,9 @@ class ClusterView:
     def different_versions(self) -> str:
         """Return the versions of the nodes that are up; empty if they have the same."""
         up = [node for node in self.nodes if node.up]
-        versions = {node.version for node in up}
-        if len(versions) < 2 and len({node.messages for node in up}) < 2:
+        if len({node.version for node in up}) < 2:
             return ""
-        is_shown = len(versions) < 2  # the same release, but not the same messages
-        each = ", ".join(
-            f"node {node.node} {node.version or 'older'}"
-            f"{f' with messages {node.messages}' if is_shown else ''}"
-            for node in up
-        )
+        each = ", ".join(f"node {node.node} {node.version}" for node in up)
         return f"different versions: {each}; finish the upgrade"
 
     @property
@@ -228,7 +221,6 @@ def _node(
         configuration=status.get("configuration", ""),
         differs=status.get("configuration", "") != usual,
         version=status.get("version", ""),
-        messages=status.get("messages", ""),
         member=status.get("member", True),
         unsettled=tuple(status.get("unsettled", ())),
     )

@@ -261,8 +261,7 @@ def _parsed(address: str) -> Address:
 
 def fixed_reason(status: Mapping[str, Any]) -> str:
     """Return why the members of a cluster cannot change, from the status of a node."""
-    reason = status.get("fixed_members") or "its nodes are of an older version"
-    return f"the members of this cluster are fixed: {reason}"
+    return f"the members of this cluster are fixed: {status['fixed_members']}"
 
 
 def listed(numbers: Mapping[int, Any] | tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ from time import monotonic_ns
 from typing import Any
 
 from habemus.core.properties import Finding, Verdict
-from habemus.runtimes.live.clients.protocol import VERSION
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.torture.damage import damage
 from habemus.torture.history import LEADING, History, history_of
 from habemus.torture.judge import NS, PATIENCE_S, Judgement, judge
@@ -568,7 +568,7 @@ async def _leader_by(path: str) -> int | None:
     )
     try:
         writer.write(
-            json.dumps(["hello", VERSION, "torture"]).encode()
+            json.dumps(["hello", WIRE_VERSION, "torture"]).encode()
             + b"\n"
             + json.dumps(["status", 1]).encode()
             + b"\n"

@@ -34,7 +34,7 @@ from habemus.client.protocol import (
     encode,
     learn_nodes,
 )
-from habemus.runtimes.live.clients.protocol import proof
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION, proof
 
 SECRET = b"a secret of the cluster"
 WELCOME = {"cluster": "office", "node": 1, "session": "s", "nodes": {}, "services": {}}
@@ -170,7 +170,7 @@ def challenge(greeting: Greeting, secret: bytes = SECRET) -> list[Any]:
 
 def test_without_a_secret_the_node_says_welcome_at_once() -> None:
     greeting = Greeting("node 1", "alice")
-    assert json.loads(greeting.hello) == ["hello", 1, "alice", None, None]
+    assert json.loads(greeting.hello) == ["hello", WIRE_VERSION, "alice", None, None, None]
     assert greeting.answer(["welcome", WELCOME]) is None
     assert greeting.welcome == WELCOME
 

@@ -506,20 +506,6 @@ def test_a_handler_with_the_wrong_parameters_is_refused(
         made("Wrong", Process, hear=upon(kind)(handler))
 
 
-@pytest.mark.parametrize(
-    ("former", "instead"),
-    [
-        ("needs_fifo", r"write assumes = Assumptions\(fifo=True\) instead"),
-        ("hears_wishes", "write sees_waiters = True instead"),
-    ],
-)
-def test_an_attribute_of_an_earlier_version_is_refused(former: str, instead: str) -> None:
-    with pytest.raises(MistakeInAlgorithm, match=rf"Old\.{former} has no effect.*{instead}"):
-        made("Old", Process, **{former: True})
-    with pytest.raises(MistakeInAlgorithm, match=rf"Old\.{former} has no effect.*{instead}"):
-        made("Old", Process, __annotations__={former: bool})
-
-
 def test_an_override_with_the_wrong_parameters_is_refused() -> None:
     with pytest.raises(MistakeInAlgorithm, match=r"Wrong\.enqueue handles Ask"):
 

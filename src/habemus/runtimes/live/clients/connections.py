@@ -48,7 +48,7 @@ from habemus.runtimes.live.clients.protocol import (
     NAMES_LIMIT,
     RESERVED,
     SEMAPHORES,
-    VERSION,
+    WIRE_VERSION,
     lock_name,
     proof,
     semaphore_places,
@@ -59,7 +59,7 @@ from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.monitoring.logs import details
 from habemus.runtimes.live.monitoring.wall_clock import wall_clock_ms
 from habemus.runtimes.live.peers.codec import check_name
-from habemus.runtimes.live.peers.handshake import client_name
+from habemus.runtimes.live.peers.handshake import client_name, wire_refusal
 from habemus.runtimes.live.peers.tls import names_in
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 from habemus.runtimes.live.rules import (
@@ -108,10 +108,7 @@ ClientLine: TypeAlias = (
     | MemberLine
 )
 _LINES = msgspec.json.Decoder(ClientLine)
-LINE_FIELDS: Final[dict[str, int]] = {
-    str(line.__struct_config__.tag): len(line.__struct_fields__) for line in get_args(ClientLine)
-}
-"""How many fields this version knows of each line, by its first word."""
+_WORDS = frozenset(line.__struct_config__.tag for line in get_args(ClientLine))
 _ENCODER = msgspec.json.Encoder()
 FEW_LINES: Final = 4
 """Lines of a client that are handled at once: mostly one, or a release and the next request."""
@@ -189,7 +186,6 @@ class ClientConnections:
             "now_ms": wall_clock_ms(),
             "address": str(node.address),
             "configuration": node.configuration,
-            "messages": node.messages,
             "reaches": node.reaches(),
             "member": node.is_member,
             "unsettled": node.unsettled() if node.is_member else [],
@@ -450,19 +446,20 @@ class ClientConnection(asyncio.Protocol):
         return None
 
     def _refuse_line(self, text: bytes) -> None:
-        """Refuse a line that is not valid.  Close the connection, unless a later version may have
-        sent the line.
+        """Refuse a line that is not valid.  Close the connection, unless the line is of a type that
+        this node does not know: a client of another release may have sent it.
         """
         if len(text) > LINE_LIMIT:
             self._refuse("bad_request", f"line exceeds the limit of {LINE_LIMIT} bytes")
             return
-        later = None if self._session is None else _of_later_version(text)
-        if later is None:
+        unknown = None if self._session is None else _unknown_line(text)
+        if unknown is None:
             self._refuse("bad_request", "not a valid line of the client protocol")
             return
-        id, what = later
+        word, id = unknown
         node = f"node {self._clients.node.me} (habemus {self._clients.version})"
-        self.send("refused", id, "unsupported", f"{node} does not know {what}; upgrade the node")
+        why = f"{node} does not know the line {word[:20]!r}; upgrade the node"
+        self.send("refused", id, "unsupported", why)
 
     def _answer_status(self, id: int) -> Iterator[None]:
         """Send the status.  It is linear in all locks and waiting clients of this node."""
@@ -716,13 +713,9 @@ class ClientConnection(asyncio.Protocol):
         settings = self._clients.node.settings
         if isinstance(line, HelloLine) and self._hello is None:
             self._hello = line
-            if line.version != VERSION:
-                older = "the node" if line.version > VERSION else "the client"
-                self._refuse(
-                    "bad_request",
-                    f"client protocol {line.version}; node {settings.node} (habemus"
-                    f" {self._clients.version}) speaks {VERSION}: upgrade {older}",
-                )
+            if line.wire != WIRE_VERSION:
+                why = wire_refusal("the client", line.wire, f"node {settings.node}")
+                self._refuse("wire_version", why)
             elif len(line.label) > LABEL_LIMIT or not line.label.isprintable():
                 self._refuse(
                     "bad_request",
@@ -801,28 +794,22 @@ class ClientConnection(asyncio.Protocol):
             "session": session.key,
             "nodes": nodes,
             "version": self._clients.version,
-            "lines": LINE_FIELDS,
         }
         if changed := node.members.told():
             welcome["configuration"], welcome["nodes"] = changed
         self.send("welcome", {**welcome, "services": self._clients.services()})
 
 
-def _of_later_version(text: bytes) -> tuple[int | None, str] | None:
-    """Return the id of a line of a later version, and what is unknown in it; None if it is none."""
+def _unknown_line(text: bytes) -> tuple[str, int | None] | None:
+    """Return the word and the id of a line that this node does not know; None if it is none."""
     try:
         line = msgspec.json.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if not isinstance(line, list) or not line or not isinstance(line[0], str):
+    if not isinstance(line, list) or not line or not isinstance(line[0], str) or line[0] in _WORDS:
         return None
-    word, *fields = line
-    id = fields[0] if fields and type(fields[0]) is int and abs(fields[0]) < 1 << 63 else None
-    if word not in LINE_FIELDS:
-        return id, f"the line {word[:20]!r}"
-    if len(fields) > LINE_FIELDS[word]:
-        return id, f"field {LINE_FIELDS[word] + 1} of the line {word!r}"
-    return None
+    id = line[1] if len(line) > 1 and type(line[1]) is int and abs(line[1]) < 1 << 63 else None
+    return line[0], id
 
 
 def _wanted(line: Any) -> tuple[str, list[str]] | None:

@@ -10,15 +10,12 @@ from typing import Annotated
 import msgspec
 
 
-class _ClientMessage(
-    msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True
-):
-    pass
+class _ClientMessage(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A line; further fields at its end are ignored."""
 
 
-class HelloLine(_ClientMessage, frozen=True, tag="hello", forbid_unknown_fields=False):
-    # later versions may add fields, which this one ignores
-    version: int
+class HelloLine(_ClientMessage, frozen=True, tag="hello"):
+    wire: int
     label: str
     session: str | None = None
     nonce: str | None = None

@@ -2,7 +2,7 @@
 
 A client sends
 
-    ["hello", VERSION, label, session or null, nonce or null, secret or null]
+    ["hello", WIRE_VERSION, label, session or null, nonce or null, secret or null]
                                       session: one to join, if any; secret: the name of the secret
                                       that the client knows, if it is not that of the cluster
     ["proof", proof]                  proves knowledge of the secret, if the node asks for it
@@ -32,7 +32,7 @@ A client sends
 and a node
 
     ["challenge", cluster, node, nonce, proof]
-    ["welcome", {"cluster", "node", "session", "nodes", "services", "version", "lines"}]
+    ["welcome", {"cluster", "node", "session", "nodes", "services", "version"}]
                                       and "configuration", if the members have ever changed
     ["nodes", 0, configuration, {number: address, ...}]   the members have changed
     ["granted", id, token or null, left_ms or null, at, name]
@@ -45,11 +45,12 @@ and a node
 
 The words of refusals are timeout, unknown, full, stopped, bad_request, unauthenticated, forbidden
 (by the rules of the cluster), lost (a claim that came too late), unavailable: use another node;
-what is held here stays, and unsupported: a line or field of a later version.
+what is held here stays, wire_version, and unsupported: a line that the node does not know.
 
-A later version may add lines, and fields at the end of lines.  A node answers a line that it does
-not know, or that has more fields than it knows, by a refusal and goes on; "lines" in its welcome
-says how many fields it knows of each.  A client ignores lines and fields that it does not know.
+Nodes and clients of two releases work together while they have one wire version.  Each ignores
+fields that it does not know at the end of a line.  A node answers a line that it does not know by a
+refusal, and the connection stays; a client ignores such a line.  All other changes need a new wire
+version.  Its place in "hello", and the line "refused", are the same in all of them.
 
 The leader of an election `x` holds the lock `leader/x`, and the holder of the second place of a
 semaphore `x` the lock `semaphore/x/2`; grants, watches and the status show these names.  A plain
@@ -70,7 +71,8 @@ Frames between nodes begin with a byte that no line begins with, so both share o
 
 from __future__ import annotations
 
-VERSION = 1
+WIRE_VERSION = 1
+"""Version of all that nodes and clients send: of these lines, and of the frames between nodes."""
 LINE_LIMIT = 1 << 14
 """Bytes of a line of a client.  Lines of a node may be longer: a status lists all locks."""
 FIRST_BYTE = b"["
@@ -137,5 +139,5 @@ def proof(secret: bytes, side: str, cluster: str, node: int, nonces: tuple[str, 
     import hashlib  # imported here: `habemus lock` on a local socket does without
     import hmac
 
-    content = "\n".join(("habemus", str(VERSION), side, cluster, str(node), *nonces))
+    content = "\n".join(("habemus", str(WIRE_VERSION), side, cluster, str(node), *nonces))
     return hmac.digest(secret, content.encode(), hashlib.sha256).hex()

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from habemus.runtimes.live.hosting.timers import Timers
-from habemus.runtimes.live.peers.capabilities import PeerCodecs
 from habemus.runtimes.live.peers.codec import Refused
 from habemus.runtimes.live.peers.frames import StatePageFrame, StateQueryFrame
 from habemus.runtimes.live.peers.membership import Membership, StateRecovery
@@ -42,7 +41,6 @@ class Joining:
         timers: Timers,
         fail: Callable[[StorageFailed], None],
         take_part: Callable[[], None],
-        peer_codecs: PeerCodecs,
     ) -> None:
         self._node = node
         self._memory = memory
@@ -50,7 +48,6 @@ class Joining:
         self._timers = timers
         self._fail = fail
         self._take_part = take_part
-        self._peer_codecs = peer_codecs
         self.recovery: StateRecovery | None = None
         """The state that is collected from the other nodes, if the memory was lost."""
         self.is_late = False
@@ -80,7 +77,10 @@ class Joining:
             self._fail(
                 reason
                 if isinstance(reason, StorageFailed)
-                else StorageFailed(f"invalid state received from other nodes: {reason}")
+                else StorageFailed(
+                    f"invalid state received from other nodes: {reason}; run the release of this"
+                    " node on all of them, then replace it"
+                )
             )
             return
         membership.is_complete = True
@@ -91,9 +91,7 @@ class Joining:
     def _has_recovered(self, waited_us: int) -> bool:
         node = self._node
         if self.recovery is None:
-            self.recovery = StateRecovery(
-                node.me, node.peers, node.services, self._peer_codecs.durable_variables
-            )
+            self.recovery = StateRecovery(node.me, node.peers, node.services)
         if waited_us % RECALL_US == 0:
             for peer, question in self.recovery.questions():
                 node.send(peer, question)

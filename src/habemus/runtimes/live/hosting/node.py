@@ -48,6 +48,7 @@ from habemus.runtimes.live.clients.lock_queues import LockQueues
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 from habemus.runtimes.live.clients.watchers import LockWatchers
 from habemus.runtimes.live.cluster_file import Address
+from habemus.runtimes.live.hosting.conversion import convert_entries
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.hosting.feeds import Feeds
 from habemus.runtimes.live.hosting.idle import IdleInstances
@@ -62,10 +63,8 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers, now_us, random_source
 from habemus.runtimes.live.hosting.turn import Turn
-from habemus.runtimes.live.hosting.upgrade import convert_entries
 from habemus.runtimes.live.log_limits import RateLimitedLog
 from habemus.runtimes.live.monitoring.monitor import Monitor
-from habemus.runtimes.live.peers.capabilities import Capabilities, PeerCodecs
 from habemus.runtimes.live.peers.codec import (
     Refused,
     TermBound,
@@ -120,11 +119,8 @@ class Node:
         self._fingerprint = fingerprint(
             self.services, settings.record is not None, settings.semaphores, settings.rules
         )
-        self._peer_codecs = PeerCodecs(self.services)
         self.configuration = self._fingerprint.hex()[:16]
         """Digest of what the nodes of a cluster have to agree on."""
-        self.messages = self._peer_codecs.digest
-        """Digest of the messages that this node understands."""
         self.counts: Counter[str] = Counter()
         self.address = settings.bind
         self.failure: asyncio.Future[None]  # set if the node has to stop
@@ -248,7 +244,6 @@ class Node:
             self._fingerprint,
             self.settings.secret,
             self._membership,
-            self._peer_codecs.own,
             self.members,
         )
 
@@ -266,7 +261,7 @@ class Node:
             self._memory,
             self._recorder,
             self._network.send,
-            self._peer_codecs.codecs,
+            [service.codecs for service in self.services],
             self._fail,
             self._failed,
             self.counts,
@@ -293,7 +288,6 @@ class Node:
                 self._timers,
                 self._fail,
                 self._take_part,
-                self._peer_codecs,
             )
             self._joining.attempt()
 
@@ -559,11 +553,7 @@ class Node:
         return self._recorder is not None and (self._index[service], name) in self._instances
 
     def send(self, peer: int, frame: Frame) -> None:
-        # a peer of another version may not know frames of this type
-        if self._peer_codecs.understands(peer, frame):
-            self._network.send(peer, encoded(frame))
-        else:
-            self.counts["not understood"] += 1
+        self._network.send(peer, encoded(frame))
 
     def service_index(self, service: str) -> int:
         """Index of the service in wire frames."""
@@ -777,9 +767,8 @@ class Node:
 
     # Frames of peers.
 
-    def _connected(self, peer: int, capabilities: Capabilities) -> None:
+    def _connected(self, peer: int) -> None:
         """Announce all instances again: earlier notices may be lost with a connection."""
-        self._peer_codecs.learn(peer, capabilities)
         for (index, name), instance in self._instances.items():
             if not instance.service.is_silent:
                 self.send(peer, OpenFrame(index, name))

@@ -55,7 +55,6 @@ from habemus.runtimes.live.peers.codec import PortCodec, encoded
 from habemus.runtimes.live.peers.frames import (
     IdleMessageFrame,
     MessageFrame,
-    NotUnderstood,
     Unsendable,
 )
 from habemus.runtimes.live.storage.commit import GroupCommit
@@ -403,7 +402,7 @@ class Steps:
             if isinstance(effect, Send):
                 self._send(local_process, effect.port, effect.to, effect.message, next(numbers))
             elif isinstance(effect, Broadcast):
-                encoded_by: dict[PortCodec, tuple[int, list[Any]]] = {}
+                encoded_by: dict[PortCodec, tuple[str, list[Any]]] = {}
                 for to in local_process.peers:
                     self._send(
                         local_process, effect.port, to, effect.message, next(numbers), encoded_by
@@ -435,7 +434,7 @@ class Steps:
         to: ProcessId,
         message: Message,
         number: int,
-        encoded_by: dict[PortCodec, tuple[int, list[Any]]] | None = None,
+        encoded_by: dict[PortCodec, tuple[str, list[Any]]] | None = None,
     ) -> None:
         """Send a message.
 
@@ -462,9 +461,6 @@ class Steps:
                 if instance.besides is None
                 else IdleMessageFrame(index, "", to, me, at, kind, fields, instance.besides())
             )
-        except NotUnderstood:
-            self._counts["not understood"] += 1  # by a peer of another version
-            return
         except Unsendable as reason:
             self._counts["lost"] += 1
             log.warning(

@@ -1,16 +1,19 @@
 """Encoding of frames between nodes, and the checks on everything that is received.
 
-A frame has a header of four bytes, one of version and three of length, and a body in MessagePack.
+A frame has a header of four bytes, `MARK` and three of length, and a body in MessagePack.
 So the first byte identifies connections that are no peers (a browser, a scanner), and no sender can
 announce more than the limit.
 
 A message of an algorithm travels as `MessageFrame`: the instance, the sender, the receiver and its
-part, the index of the message type among those that the part handles (sorted by name), and the
-fields in the order of their declaration.  The receiver's tables decide: the sender learns them in
-the handshake, and encodes for a receiver of another version what that one understands
-(`capabilities`).  Fields at the end that have defaults may be missing.  The declared shapes of the
-message, which also read trace files, check every field.  `decode` returns a message or a `Refused`;
-no input makes it raise, hang or take more memory than a small multiple of the limit.
+part, the name of the message type, and the fields in the order of their declaration.  The declared
+shapes of the message, which also read trace files, check every field.  `decode` returns a message
+or a `Refused`; no input makes it raise, hang or take more memory than a small multiple of the
+limit.
+
+Nodes of two releases work together while they have one wire version.  A field that the receiver
+does not know is ignored: one at the end of a frame or message, or any in a value.  A field that is
+missing has its default, or the message is refused.  A message or frame of a type that the receiver
+does not know is dropped (`Refused.is_unknown`), as on any fair-loss link.
 
 Terms have an upper bound, because a cluster that adopts the largest number can never hold another
 election.  No cluster holds two elections per second for years, so the bound is two terms per second
@@ -22,13 +25,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
 from habemus import boottime
 from habemus.core.node import Known, Stack
-from habemus.core.shapes import Malformed
+from habemus.core.shapes import LenientTypes, Malformed, UnknownType
 from habemus.core.values import Message, Value
 from habemus.runtimes.live.peers.frames import (
     Challenge,
@@ -38,21 +41,18 @@ from habemus.runtimes.live.peers.frames import (
     IdleMessageFrame,
     LockStatusFrame,
     MessageFrame,
-    NotUnderstood,
     Proof,
     Rejection,
     Unsendable,
     Welcome,
 )
 
-VERSION: Final = 1
-"""Version of the header of frames: the first byte of each."""
+MARK: Final = 1
+"""The first byte of each frame."""
 FRAME_LIMIT: Final = 1 << 20
 """Bytes of a body."""
 HANDSHAKE_LIMIT = 1 << 10
 """Bytes of a body before the handshake is complete."""
-CHALLENGE_LIMIT = 1 << 18
-"""The same at the dialler: a challenge says what the answerer understands."""
 NAME_LIMIT: Final = 200
 """Characters in the name of an instance."""
 
@@ -70,6 +70,7 @@ class Refused(NamedTuple):
     """Why received data is refused; for the log."""
 
     reason: str
+    is_unknown: bool = False  # of a type that this node does not know: dropped, the others count
 
 
 def is_name(name: str) -> bool:
@@ -129,7 +130,7 @@ OF_NEW_NODE = TermBound()
 def framed(body: bytes) -> bytes:
     if len(body) > FRAME_LIMIT:
         raise Unsendable(f"frame of {len(body)} bytes; the limit is {FRAME_LIMIT}")
-    return _HEADER.pack(VERSION << 24 | len(body)) + body
+    return _HEADER.pack(MARK << 24 | len(body)) + body
 
 
 class Deframer:
@@ -149,11 +150,9 @@ class Deframer:
         start, size = 0, len(data)
         while size - start >= HEADER_SIZE:
             (header,) = _HEADER.unpack_from(data, start)
-            version, length = header >> 24, header & 0xFFFFFF
-            if version != VERSION:
-                self.refused = Refused(
-                    f"frame of version {version}; this node speaks version {VERSION}"
-                )
+            mark, length = header >> 24, header & 0xFFFFFF
+            if mark != MARK:
+                self.refused = Refused(f"byte {mark} where a frame begins; the sender is no node")
                 break
             if length > self.limit:
                 self.refused = Refused(f"frame of {length} bytes; the limit is {self.limit}")
@@ -185,19 +184,22 @@ def encoded(frame: Frame | Greeting) -> bytes:
     return framed(body)
 
 
-PREFIX_SIZE = 3
+PREFIX: Final = slice(1, 3)
+"""Tag and service in the body of a message.  Before them is the number of fields."""
 
 
 def message_prefix(service: int) -> bytes:
-    """Return how the bodies of messages of a service begin: `PREFIX_SIZE` bytes."""
-    body = _ENCODER.encode(MessageFrame(service, "", 0, 0, 0, 0, [], 0))
-    return body[:PREFIX_SIZE]
+    """Return the `PREFIX` of messages of a service."""
+    return _ENCODER.encode(MessageFrame(service, "", 0, 0, 0, "", [], 0))[PREFIX]
 
 
 def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
     try:
         frame: Frame = _FRAMES.decode(body)
     except _MALFORMED as reason:
+        tag = _tag_of(body)
+        if tag is not None and tag not in _TAGS:
+            return Refused(f"unknown type of frame {tag}", is_unknown=True)
         return Refused(f"malformed frame: {reason}")
     if len(frame.instance) > NAME_LIMIT or not frame.instance.isprintable():
         return Refused(f"name of an instance is not printable or exceeds {NAME_LIMIT} characters")
@@ -210,6 +212,18 @@ def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
     ):
         return Refused(f"token {frame.token} exceeds the bound of its term")
     return frame
+
+
+_TAGS = frozenset(frame.__struct_config__.tag for frame in get_args(Frame))
+
+
+def _tag_of(body: bytes) -> int | None:
+    """Return the type of a frame that may have any; None if it is no frame."""
+    try:
+        fields = msgspec.msgpack.decode(body)
+    except _MALFORMED:
+        return None
+    return fields[0] if isinstance(fields, list) and fields and type(fields[0]) is int else None
 
 
 def greeting_of(body: bytes) -> Greeting | Refused:
@@ -239,39 +253,43 @@ class PortCodec:
 
     def __init__(self, known: Known, port: int = 0) -> None:
         self.port = port
-        self.known = known
-        classes = [known[name] for name in sorted(known) if issubclass(known[name], Message)]
-        self._kinds = [_kind_of(cls) for cls in classes if issubclass(cls, Message)]
-        self._index = {kind.cls: index for index, kind in enumerate(self._kinds)}
+        self._known = LenientTypes(known)
+        self._kinds = {
+            name: _kind_of(cls) for name, cls in known.items() if issubclass(cls, Message)
+        }
+        self._plains = {kind.cls: (name, kind.plains) for name, kind in self._kinds.items()}
 
-    def encode(self, message: Message) -> tuple[int, list[Any]]:
-        """Return the index of its type, and its fields."""
-        index = self._index.get(type(message))
-        if index is None:
+    def encode(self, message: Message) -> tuple[str, list[Any]]:
+        """Return the name of its type, and its fields."""
+        found = self._plains.get(type(message))
+        if found is None:
             raise Unsendable(f"the receiver has no handler for {type(message).__name__}")
-        plains = self._kinds[index].plains
-        return index, [
+        kind, plains = found
+        return kind, [
             getattr(message, name) if plain is None else plain(getattr(message, name))
             for name, plain in plains
         ]
 
     def decode(
-        self, index: int, fields: list[Any], terms: TermBound = OF_NEW_NODE
+        self, kind: str, fields: list[Any], terms: TermBound = OF_NEW_NODE
     ) -> Message | Refused:
-        if not 0 <= index < len(self._kinds):
-            return Refused(f"unknown message type {index}")
-        cls, _, parses, bounded, required = self._kinds[index]
-        if not required <= len(fields) <= len(parses):
+        found = self._kinds.get(kind)
+        if found is None:
+            return Refused(f"unknown type of message {kind[:60]!r}", is_unknown=True)
+        cls, _, parses, bounded, required = found
+        if len(fields) < required:
             return Refused(f"{cls.__name__} with {len(fields)} fields; it has {len(parses)}")
-        known = self.known
+        known = self._known
         try:
             message = cls(
                 *[
                     field if type(field) is atom else parse(field, known)
-                    # not strict: fields that have defaults may be missing
+                    # not strict: fields that have defaults may be missing, unknown ones are ignored
                     for (atom, parse), field in zip(parses, fields, strict=False)
                 ]
             )
+        except UnknownType as reason:
+            return Refused(f"{cls.__name__}: {reason}", is_unknown=True)
         except (Malformed, RecursionError) as reason:
             return Refused(f"{cls.__name__}: {reason}")
         for name in bounded:
@@ -281,70 +299,6 @@ class PortCodec:
                     " and tokens"
                 )
         return message
-
-    def messages(self) -> list[type[Message]]:
-        """Return the message types, by index."""
-        return [kind.cls for kind in self._kinds]
-
-    def values_inside(self) -> Mapping[str, type]:
-        """Return the values that may stand in a field that is declared as any message."""
-        inside: Mapping[str, type] = getattr(self.known, "inside", self.known)
-        return inside
-
-
-class ForeignCodec(PortCodec):
-    """Encodes messages for a part of a process on a node of another version (`capabilities`).
-
-    kept: for each message type that the peer knows its index there, and the places of the fields
-        that the peer knows, in its order.
-    changed: the values whose fields differ, with the names of those that the peer does not know;
-        None if it does not understand the value.
-    """
-
-    def __init__(
-        self,
-        own: PortCodec,
-        port: int,
-        kept: dict[type[Message], tuple[int, list[int]]],
-        changed: dict[str, frozenset[str] | None],
-    ) -> None:
-        super().__init__(own.known, port)
-        self._kept = kept
-        self._changed = changed
-
-    def lost(self) -> list[str]:
-        """Return the messages and values that the peer does not understand."""
-        messages = [cls.__name__ for cls in self.messages() if cls not in self._kept]
-        return messages + [name for name, unknown in self._changed.items() if unknown is None]
-
-    def encode(self, message: Message) -> tuple[int, list[Any]]:
-        _, fields = super().encode(message)
-        kept = self._kept.get(type(message))
-        if kept is None:
-            raise NotUnderstood(type(message).__name__)
-        kind, places = kept
-        if not self._changed:
-            return kind, [fields[place] for place in places]
-        return kind, [self._adapted(fields[place]) for place in places]
-
-    def _adapted(self, plain: Any) -> Any:
-        """Return a field without what the peer does not know.  A dict is a value: its name, and
-        its fields.
-        """
-        if isinstance(plain, list):
-            return [self._adapted(each) for each in plain]
-        if not isinstance(plain, dict):
-            return plain
-        [(name, fields)] = plain.items()
-        unknown = self._changed.get(name, _NOTHING)
-        if unknown is None:
-            raise NotUnderstood(name)
-        return {
-            name: {key: self._adapted(each) for key, each in fields.items() if key not in unknown}
-        }
-
-
-_NOTHING: frozenset[str] = frozenset()
 
 
 def _kind_of(cls: type[Message]) -> _Kind:
@@ -356,13 +310,8 @@ def _kind_of(cls: type[Message]) -> _Kind:
         plains,
         tuple((shape.atom, shape.parse) for shape in shapes.values()),
         bounded,
-        required_fields(cls),
+        sum(name not in cls.__defaults__ for name in shapes),  # they come before the others
     )
-
-
-def required_fields(cls: type[Value]) -> int:
-    """Return how many fields of a value have no default.  They come before the others."""
-    return sum(name not in cls.__defaults__ for name in cls.__fields__)
 
 
 _TERMS = ("term", "next_term")

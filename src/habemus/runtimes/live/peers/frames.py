@@ -1,8 +1,8 @@
 """The frames that nodes send to each other.
 
-A later version may add a field with a default at the end of a frame; an earlier one ignores it.  A
-frame of a type that the receiver does not know is not sent to it (`capabilities`).  The greetings
-up to the proof never change: what a node understands is encoded in one field of the challenge.
+A field with a default may be added at the end of a frame; a node that does not know it ignores it.
+All other changes need a new wire version.  `Hello` begins with it, and `Rejection` answers another
+one, so these two can be decoded by nodes of all wire versions: they only grow at their end.
 
 Not compiled: mypyc drops the keyword arguments of a class statement, and with them the tags.
 """
@@ -22,7 +22,7 @@ class MessageFrame(msgspec.Struct, array_like=True, tag=1, gc=False, frozen=True
     to: int
     sender: int
     port: int
-    kind: int
+    kind: str  # name of the message type
     fields: list[Any]
     number: int = 0  # of the message in the sender's record; 0 where nothing is recorded
 
@@ -38,7 +38,7 @@ class IdleMessageFrame(msgspec.Struct, array_like=True, tag=8, frozen=True):
     to: int
     sender: int
     port: int
-    kind: int
+    kind: str
     fields: list[Any]
     besides: list[str]
 
@@ -108,10 +108,10 @@ Frame: TypeAlias = (
 )
 
 
-class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True, frozen=True):
+class Hello(msgspec.Struct, array_like=True, tag=11, frozen=True):
     """First frame of the dialler."""
 
-    protocol: int
+    wire: int  # wire version of the dialler
     cluster: str
     node: int
     to: int
@@ -121,7 +121,7 @@ class Hello(msgspec.Struct, array_like=True, tag=11, forbid_unknown_fields=True,
     replaces: bool = False  # started with --replace
 
 
-class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=True, frozen=True):
+class Challenge(msgspec.Struct, array_like=True, tag=12, frozen=True):
     """Answer to `Hello`, with the proof of the answerer."""
 
     nonce: bytes
@@ -129,20 +129,20 @@ class Challenge(msgspec.Struct, array_like=True, tag=12, forbid_unknown_fields=T
     memory: bytes = b""  # identity of the answerer's stable memory
     replaces: bool = False
     knows: bytes = b""  # identity by which it knows the dialler
-    capabilities: bytes = b""  # what the answerer understands
+    excluded_by: int = 0  # the configuration without the dialler; 0 if there is none
 
 
-class Proof(msgspec.Struct, array_like=True, tag=13, forbid_unknown_fields=True, frozen=True):
+class Proof(msgspec.Struct, array_like=True, tag=13, frozen=True):
     """Proof of the dialler."""
 
     proof: bytes
 
 
-class Welcome(msgspec.Struct, array_like=True, tag=14, forbid_unknown_fields=True, frozen=True):
+class Welcome(msgspec.Struct, array_like=True, tag=14, frozen=True):
     """Accepts the dialler; messages follow."""
 
 
-class Rejection(msgspec.Struct, array_like=True, tag=15, forbid_unknown_fields=True, frozen=True):
+class Rejection(msgspec.Struct, array_like=True, tag=15, frozen=True):
     """Refuses the handshake, with a sentence for the peer's log."""
 
     reason: str
@@ -153,7 +153,3 @@ Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Rejection
 
 class Unsendable(ValueError):
     """A message that cannot be encoded: an integer beyond 64 bits, or too large."""
-
-
-class NotUnderstood(Unsendable):
-    """A message that the receiver, of another version, does not know: it is lost."""

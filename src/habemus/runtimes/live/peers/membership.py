@@ -193,11 +193,8 @@ class StateRecovery:
         node: int,
         peers: Collection[int],
         services: Sequence[Service],
-        durable_variables: Callable[[int, str, ProcessId], list[str] | None] = lambda *_: None,
     ) -> None:
         self._node = node
-        # names of what a peer stores for a process; None: the same as this node
-        self._durable_variables = durable_variables
         self._services = services
         self._after = dict.fromkeys(peers, BEFORE_ALL)  # peers with more pages
         self._life = 1
@@ -267,8 +264,7 @@ class StateRecovery:
     def _restored(self, service: Service, process: ProcessId, stored: bytes) -> PureNode:
         made = _made(service, process)
         plain: Any = msgspec.msgpack.decode(stored)
-        names = self._durable_variables(service.home[process], service.name, process)
-        made.restore(service.stable[process].state(plain, names))
+        made.restore(service.stable[process].state(plain))
         return made
 
 

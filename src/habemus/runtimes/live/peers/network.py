@@ -34,7 +34,6 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import random_source
 from habemus.runtimes.live.hosting.turn import Turn
 from habemus.runtimes.live.log_limits import RateLimitedLog
-from habemus.runtimes.live.peers.capabilities import Capabilities
 from habemus.runtimes.live.peers.codec import OF_NEW_NODE, Refused, TermBound
 from habemus.runtimes.live.peers.frames import Frame
 from habemus.runtimes.live.peers.handshake import Identity
@@ -54,7 +53,7 @@ class PeerNetwork:
         identity: Identity,
         peers: Mapping[int, Address],
         received: Callable[[int, Frame], Refused | None],
-        connected: Callable[[int, Capabilities], None],
+        connected: Callable[[int], None],
         clients: ClientConnections,
         turn: Turn,
         slices: TimeSlicer,

@@ -14,9 +14,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from habemus.runtimes.live.cluster_file import Address
-from habemus.runtimes.live.peers.capabilities import Capabilities
 from habemus.runtimes.live.peers.codec import (
-    CHALLENGE_LIMIT,
+    HANDSHAKE_LIMIT,
     Deframer,
     Refused,
     encoded,
@@ -52,7 +51,6 @@ class PeerLink:
         self._flushed_in = 0  # the last turn in which a frame was sent at once
         self._task: asyncio.Task[None] | None = None
         self._last_error = ""  # logged once, not at every attempt
-        self._capabilities = network.identity.capabilities  # for which queued frames are encoded
 
     @property
     def is_up(self) -> bool:
@@ -140,12 +138,7 @@ class PeerLink:
         log.info("connected to node %d", self.peer)
         self.network.counts["connected"] += 1
         self._connection = connection
-        if connection.capabilities != self._capabilities:  # of another version than before
-            self._capabilities = connection.capabilities
-            self.network.counts["lost"] += len(self._queue)
-            self._queue.clear()
-            self._queued = 0
-        self.network.connected(self.peer, connection.capabilities)
+        self.network.connected(self.peer)
         self._flush()
 
     def resume(self) -> None:
@@ -168,15 +161,11 @@ class _OutgoingConnection(asyncio.Protocol):
     def __init__(self, link: PeerLink, loop: asyncio.AbstractEventLoop) -> None:
         self._link = link
         self._transport: asyncio.Transport | None = None
-        self._deframer = Deframer(CHALLENGE_LIMIT)
+        self._deframer = Deframer(HANDSHAKE_LIMIT)
         self._handshake = DiallerHandshake(link.network.identity, link.peer)
         self.decided: asyncio.Future[None] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.takes_more = False
-
-    @property
-    def capabilities(self) -> Capabilities:  # of the peer
-        return self._handshake.capabilities
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it

@@ -17,7 +17,7 @@ from habemus.runtimes.live.clients.protocol import FIRST_BYTE
 from habemus.runtimes.live.peers.codec import (
     FRAME_LIMIT,
     HANDSHAKE_LIMIT,
-    PREFIX_SIZE,
+    PREFIX,
     Deframer,
     Refused,
     encoded,
@@ -53,6 +53,7 @@ class PeerConnection(asyncio.Protocol):
         self._bodies: deque[bytes] = deque()  # received and not handled yet
         self._urgent: deque[bytes] = deque()  # the same, of services that come first
         self._backlog = 0  # bytes of both
+        self._has_dropped = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
@@ -97,7 +98,7 @@ class PeerConnection(asyncio.Protocol):
         urgent = self._network.urgent if self._handshake.peer is not None else ()
         for body in bodies:
             self._backlog += len(body)
-            (self._urgent if body[:PREFIX_SIZE] in urgent else self._bodies).append(body)
+            (self._urgent if body[PREFIX] in urgent else self._bodies).append(body)
 
     def _take_few(self) -> None:
         """Handle the frames at once, without the cost of time slices."""
@@ -146,12 +147,26 @@ class PeerConnection(asyncio.Protocol):
             return
         frame = frame_of(body, self._network.terms)
         if isinstance(frame, Refused):
-            self._refuse(frame)
+            self._refuse_or_drop(peer, frame)
             return
         self._network.counts["received"] += 1
         refused = self._network.received(peer, frame)
         if refused is not None:
+            self._refuse_or_drop(peer, refused)
+
+    def _refuse_or_drop(self, peer: int, refused: Refused) -> None:
+        """Close the connection, unless the peer is of a release that has more types of messages:
+        they are lost, as on any fair-loss link.
+        """
+        if not refused.is_unknown:
             self._refuse(refused)
+            return
+        self._network.counts["not understood"] += 1
+        if not self._has_dropped:  # logged once for each connection
+            self._has_dropped = True
+            self._network.limited_log.warning(
+                "dropped a frame of node %d: %s; run one release on all nodes", peer, refused.reason
+            )
 
     def _hand_over(self, data: bytes) -> None:
         """Hand the connection over to `clients`: it speaks the client protocol."""

@@ -233,8 +233,6 @@ class StableMemory:
             self._disk = File(self._path, self._size)
             self._place = _place_of(self._path)
             self._regain_recent()
-            if _IDENTITY not in self._table:  # written by an earlier version
-                self.commit([(_IDENTITY, os.urandom(IDENTITY_SIZE))])
         else:
             self._table = {
                 _OWNER: owner.encode(),

@@ -7,6 +7,7 @@ import json
 import logging
 from contextlib import suppress
 from functools import partial
+from importlib import metadata
 from typing import Any, cast
 
 import pytest
@@ -14,6 +15,7 @@ from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE, until
 
 from habemus.runtimes.live.clients.connections import UNREAD_LIMIT, ClientConnection
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.log_limits import RateLimitedLog
 
@@ -488,27 +490,25 @@ def test_an_election_is_called_in_a_service_of_elections_only(cluster: Any) -> N
     virtual.run(main())
 
 
-def test_lines_of_a_later_version_are_refused_and_the_connection_stays(cluster: Any) -> None:
+def test_unknown_lines_are_refused_and_the_connection_stays(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}, 1) as made:
             connection, transport = connected(made.nodes[1])
-            for line, id, what in [
-                ('["teleport",7,"x"]', 7, "the line 'teleport'"),
-                ('["teleport"]', None, "the line 'teleport'"),
-                ('["teleport","x",[[{}]]]', None, "the line 'teleport'"),
-                ('["status",8,"verbose"]', 8, "field 2 of the line 'status'"),
-                ('["release",9,1,2]', 9, "field 2 of the line 'release'"),
+            for line, id in [
+                ('["teleport",7,"x"]', 7),
+                ('["teleport"]', None),
+                ('["teleport","x",[[{}]]]', None),
             ]:
                 connection.data_received(line.encode() + b"\n")
                 [refusal] = transport.lines
                 transport.lines.clear()
                 assert refusal[:3] == ["refused", id, "unsupported"]
-                assert f"does not know {what}; upgrade the node" in refusal[3]
+                assert "does not know the line 'teleport'; upgrade the node" in refusal[3]
             connection.data_received(b'["status",10]\n')
             await cluster.until(lambda: bool(transport.lines))
             assert transport.lines.pop()[:2] == ["status", 10]
             assert not transport.is_closed
-            connection.data_received(b'["status","x"]\n')  # of no version
+            connection.data_received(b'["status","x"]\n')  # not of the declared type
             assert transport.lines.pop()[2] == "bad_request"
             await cluster.until(lambda: transport.is_closed)
             connection.connection_lost(None)
@@ -516,29 +516,46 @@ def test_lines_of_a_later_version_are_refused_and_the_connection_stays(cluster: 
     virtual.run(main())
 
 
-def test_a_hello_of_a_later_version_may_have_more_fields(cluster: Any) -> None:
+def test_unknown_fields_at_the_end_of_a_line_are_ignored(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}, 1) as made:
             connection, transport = made.nodes[1]._network.clients.connection(), Transport()
             connection.connection_made(cast(asyncio.Transport, transport))
-            connection.data_received(b'["hello",1,"client",null,null,null,{"new":1}]\n')
-            word, welcome = transport.lines.pop()
-            assert word == "welcome" and welcome["lines"]["release"] == 1
+            hello = ["hello", WIRE_VERSION, "client", None, None, None, {"new": 1}]
+            connection.data_received(json.dumps(hello).encode() + b"\n")
+            assert transport.lines.pop()[0] == "welcome"
+            request = b'["request",1,"locks",["x"],null,null,5,false,"more",[]]\n'
+            connection.data_received(request)
+            assert transport.lines.pop()[:2] == ["granted", 1]
+            connection.data_received(b'["release",1,{"more":1}]\n["status",2,"verbose"]\n')
+            await cluster.until(lambda: bool(transport.lines))
+            [status] = transport.lines
+            assert status[:2] == ["status", 2] and not status[2]["locks"]
             connection.connection_lost(None)
 
     virtual.run(main())
 
 
-@pytest.mark.parametrize(("version", "older"), [(2, "the node"), (0, "the client")])
-def test_a_client_of_another_protocol_is_told_what_to_upgrade(
-    cluster: Any, version: int, older: str
+@pytest.mark.parametrize(
+    ("theirs", "upgrade"),
+    [
+        (WIRE_VERSION + 1, "node 1 to the release of the client"),
+        (WIRE_VERSION - 1, "the client to the release of node 1"),
+    ],
+)
+def test_a_client_of_another_wire_version_is_told_what_to_upgrade(
+    cluster: Any, theirs: int, upgrade: str
 ) -> None:
     async def main() -> None:
         async with cluster({"locks": "central"}, 1) as made:
             connection, transport = made.nodes[1]._network.clients.connection(), Transport()
             connection.connection_made(cast(asyncio.Transport, transport))
-            connection.data_received(b'["hello",%d,"client",null,null]\n' % version)
-            assert transport.lines.pop()[3].endswith(f"speaks 1: upgrade {older}")
+            connection.data_received(b'["hello",%d,"client",null,null]\n' % theirs)
+            assert transport.lines.pop()[2:] == [
+                "wire_version",
+                f"the client speaks wire version {theirs}, and node 1 (habemus"
+                f" {metadata.version('habemus')}) speaks {WIRE_VERSION}: upgrade {upgrade}",
+            ]
             connection.connection_lost(None)
 
     virtual.run(main())

@@ -310,11 +310,11 @@ def test_a_message_that_wakes_too_many_is_lost(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"numbers": numbering()}, most_instances=3) as made:
             node = made.nodes[1]
-            frame = IdleMessageFrame(0, "", 1, 2, 0, 0, [7], ["a", "b", "c", "d"])
+            frame = IdleMessageFrame(0, "", 1, 2, 0, "Number", [7], ["a", "b", "c", "d"])
             assert node._received(2, frame) is None
             assert representative(node).heard == []
             assert numbers(node) == ["a", "b", "c"]
-            assert node._received(2, IdleMessageFrame(0, "", 1, 2, 0, 0, [7], ["a"])) is None
+            assert node._received(2, IdleMessageFrame(0, "", 1, 2, 0, "Number", [7], ["a"])) is None
             assert representative(node).heard == [7]
             assert process_of(node, "a").heard == [], "it was awake before"
 
@@ -326,12 +326,12 @@ def process_of(node: Node, name: str) -> Any:
 
 
 def test_frames_of_idle_instances_are_checked(cluster: Any) -> None:
-    malformed = IdleMessageFrame(0, "", 1, 2, 0, 0, [7], ["", "b"])
+    malformed = IdleMessageFrame(0, "", 1, 2, 0, "Number", [7], ["", "b"])
     assert isinstance(frame_of(encoded(malformed)[4:]), Refused)
 
     async def main() -> None:
         async with cluster({"numbers": numbering()}) as made:
-            named = IdleMessageFrame(0, "x", 1, 2, 0, 0, [7], [])
+            named = IdleMessageFrame(0, "x", 1, 2, 0, "Number", [7], [])
             assert isinstance(made.nodes[1]._received(2, named), Refused)
 
     virtual.run(main())

@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE, guise, node_on_loop
@@ -25,13 +26,14 @@ from habemus.core.system import complete
 from habemus.deployment.services import services_of
 from habemus.problems.mutex import Granted
 from habemus.runs.setup import BadSetup
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.hosting.failures import InstanceFailed, NodeStopped, TooMany
 from habemus.runtimes.live.hosting.node import Node
 from habemus.runtimes.live.peers import peer_client as dialling
-from habemus.runtimes.live.peers.codec import Deframer, encoded, frame_of, greeting_of
-from habemus.runtimes.live.peers.frames import Challenge, MessageFrame, OpenFrame, Proof
-from habemus.runtimes.live.peers.handshake import DiallerHandshake
+from habemus.runtimes.live.peers.codec import Deframer, encoded, frame_of, framed, greeting_of
+from habemus.runtimes.live.peers.frames import Challenge, Hello, MessageFrame, OpenFrame, Proof
+from habemus.runtimes.live.peers.handshake import DiallerHandshake, wire_refusal
 from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.storage.log import CorruptStorage, StableMemory, StorageFailed
 
@@ -895,16 +897,15 @@ async def dialled(node: Node, as_node: int) -> tuple[asyncio.StreamReader, async
 @pytest.mark.parametrize(
     "frame",
     [
-        MessageFrame(0, "x", 1, 3, 0, 0, [5]),  # in the name of another
-        MessageFrame(0, "x", 1, 1, 0, 0, [5]),  # in the name of the node itself
-        MessageFrame(0, "x", 3, 2, 0, 0, [5]),  # for somebody who lives elsewhere
-        MessageFrame(0, "x", 1, 2, 1, 0, [5]),  # for a part that it does not have
-        MessageFrame(1, "x", 1, 2, 0, 0, [5]),  # of a service that there is not
-        MessageFrame(0, "", 1, 2, 0, 0, [5]),  # without a name
-        MessageFrame(0, "x", 1, 2, 0, 1, [5]),  # of a type that nobody handles
-        MessageFrame(0, "x", 1, 2, 0, 0, ["5"]),  # of another shape
-        MessageFrame(0, "x", 1, 2, 0, 0, [True]),
-        MessageFrame(0, "x", 1, 2, 0, 0, [5, 6]),
+        MessageFrame(0, "x", 1, 3, 0, "Number", [5]),  # in the name of another
+        MessageFrame(0, "x", 1, 1, 0, "Number", [5]),  # in the name of the node itself
+        MessageFrame(0, "x", 3, 2, 0, "Number", [5]),  # for somebody who lives elsewhere
+        MessageFrame(0, "x", 1, 2, 1, "Number", [5]),  # for a part that it does not have
+        MessageFrame(1, "x", 1, 2, 0, "Number", [5]),  # of a service that there is not
+        MessageFrame(0, "", 1, 2, 0, "Number", [5]),  # without a name
+        MessageFrame(0, "x", 1, 2, 0, "Number", ["5"]),  # of another shape
+        MessageFrame(0, "x", 1, 2, 0, "Number", [True]),
+        MessageFrame(0, "x", 1, 2, 0, "Number", []),
     ],
 )
 def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(
@@ -916,10 +917,10 @@ def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(
         ) as made:
             node = made.nodes[1]
             reader, writer = await dialled(node, 2)
-            writer.write(encoded(MessageFrame(0, "good", 1, 2, 0, 0, [5])))
+            writer.write(encoded(MessageFrame(0, "good", 1, 2, 0, "Number", [5])))
             await cluster.until(lambda: node.instances())
             assert process(node, name="good").heard == 5
-            writer.write(encoded(frame) + encoded(MessageFrame(0, "good", 1, 2, 0, 0, [6])))
+            writer.write(encoded(frame) + encoded(MessageFrame(0, "good", 1, 2, 0, "Number", [6])))
             assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             assert [each.name for each in node.instances()] == ["good"]
             assert (process(node, name="good").heard, node.counts["refused"]) == (5, 1)
@@ -928,13 +929,60 @@ def test_what_a_peer_may_not_send_costs_it_the_connection_and_has_no_effect(
     virtual.run(main())
 
 
+def test_what_a_peer_of_another_release_adds_is_ignored_or_dropped(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fields are ignored, types of messages and frames are dropped; the connection stays."""
+
+    async def main() -> None:
+        async with cluster({"counts": counting()}, only=(1,)) as made:
+            node = made.nodes[1]
+            _, writer = await dialled(node, 2)
+            bell = encoded(MessageFrame(0, "x", 1, 2, 0, "Bell", ["ding"]))
+            writer.write(bell + framed(msgspec.msgpack.encode([99, 0, "x", {}])) + bell)
+            known = [1, 0, "x", 1, 2, 0, "Number", [5, "more"], 0, "more"]
+            writer.write(framed(msgspec.msgpack.encode(known)))
+            await cluster.until(lambda: node.instances())
+            assert process(node).heard == 5
+            assert (node.counts["not understood"], node.counts["refused"]) == (3, 0)
+            writer.close()
+
+    virtual.run(main())
+    [dropped] = [each for each in caplog.messages if each.startswith("dropped")]
+    assert dropped.startswith("dropped a frame of node 2: unknown type of message 'Bell'; run one")
+
+
+def test_nodes_of_two_wire_versions_say_so_at_both_ends(
+    cluster: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Node 2 dials with a later wire version."""
+
+    def hello(self: DiallerHandshake) -> Hello:
+        is_later = self._identity.node == 2
+        return msgspec.structs.replace(self._hello, wire=WIRE_VERSION + is_later)
+
+    monkeypatch.setattr(DiallerHandshake, "hello", hello)
+
+    async def main() -> None:
+        async with cluster({"counts": counting()}, only=(1,)) as made:
+            await made.start(2)
+            await cluster.until(lambda: made.nodes[1].counts["refused"])
+            await cluster.until(lambda: "refused by node 1" in caplog.text)
+            assert made.nodes[2].reaches() == []
+
+    virtual.run(main())
+    reason = wire_refusal("node 2", WIRE_VERSION + 1, "node 1")
+    refusals = [each for each in caplog.messages if each.endswith(reason)]
+    assert [each.split()[0] for each in refusals] == ["refused", "cannot"]
+
+
 def test_the_newest_connection_speaks_for_a_peer(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"counts": counting()}, only=(1,)) as made:
             old_reader, old_writer = await dialled(made.nodes[1], 2)
             _, writer = await dialled(made.nodes[1], 2)
             assert await asyncio.wait_for(old_reader.read(), PATIENCE) == b""
-            writer.write(encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5])))
+            writer.write(encoded(MessageFrame(0, "x", 1, 2, 0, "Number", [5])))
             await cluster.until(lambda: made.nodes[1].instances())
             for each in (old_writer, writer):
                 each.close()
@@ -959,7 +1007,7 @@ def test_a_replayed_connection_has_no_effect(cluster: Any) -> None:
             assert isinstance(challenge, Challenge)
             proof = handshake.answer(challenge)
             assert isinstance(proof, Proof)
-            said += [encoded(proof), encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5]))]
+            said += [encoded(proof), encoded(MessageFrame(0, "x", 1, 2, 0, "Number", [5]))]
             writer.write(said[1] + said[2])
             await cluster.until(lambda: node.instances() and process(node).heard == 5)
             process(node).heard = 0
@@ -1001,5 +1049,5 @@ def test_connections_without_a_handshake_are_limited_in_number_and_time(
 
 
 def test_a_frame_is_what_was_sent() -> None:
-    frame = frame_of(Deframer().feed(encoded(MessageFrame(0, "x", 1, 2, 0, 0, [5])))[0])
-    assert frame == MessageFrame(0, "x", 1, 2, 0, 0, [5])
+    frame = frame_of(Deframer().feed(encoded(MessageFrame(0, "x", 1, 2, 0, "Number", [5])))[0])
+    assert frame == MessageFrame(0, "x", 1, 2, 0, "Number", [5])

@@ -97,10 +97,10 @@ def test_a_broadcast_is_encoded_once() -> None:
 
     service = Service("locks", RicartAgrawala.system(SIZE), range(1, SIZE + 1))
     codec = PortCodec(service.stacks[1].known_at(0))
-    codec._kinds = [
-        kind._replace(plains=tuple((name, note) for name, _ in kind.plains))
-        for kind in codec._kinds
-    ]
+    codec._plains = {
+        cls: (kind, tuple((name, note) for name, _ in plains))
+        for cls, (kind, plains) in codec._plains.items()
+    }
 
     codecs = [{key: [codec] for key in range(1, SIZE + 1)}]
     sent: dict[int, bytes] = {}

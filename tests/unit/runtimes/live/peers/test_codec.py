@@ -13,17 +13,11 @@ from habemus.algorithms.election.terms import Heartbeat, Sounding
 from habemus.algorithms.links.perfect import Numbered, PerfectLinks
 from habemus.algorithms.mutex.elected_coordinator_participant import Loan, Record, Recorded
 from habemus.catalog.entries import entries
-from habemus.core import Message
+from habemus.core import Message, Value
 from habemus.core.node import Stack
-from habemus.deployment.services import services_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
 from habemus.runtimes.live.peers import codec
-from habemus.runtimes.live.peers.capabilities import (
-    Capabilities,
-    capabilities_of,
-    decoded_capabilities,
-)
 from habemus.runtimes.live.peers.codec import (
     FRAME_LIMIT,
     HEADER_SIZE,
@@ -101,11 +95,11 @@ class TestFrames:
             assert found == bodies
             assert deframer.refused is None
 
-    def test_another_version_is_refused_at_its_first_header(self) -> None:
+    def test_what_is_no_frame_is_refused_at_its_first_byte(self) -> None:
         deframer = Deframer()
         assert deframer.feed(framed(b"good") + b"GET / HTTP/1.1\r\n") == [b"good"]
         assert deframer.refused is not None
-        assert "version 71" in deframer.refused.reason
+        assert deframer.refused.reason == "byte 71 where a frame begins; the sender is no node"
         assert deframer.feed(framed(b"good")) == []
 
     def test_an_announced_size_beyond_the_limit_is_refused_before_it_comes(self) -> None:
@@ -117,7 +111,7 @@ class TestFrames:
         with pytest.raises(Unsendable):
             framed(bytes(FRAME_LIMIT + 1))
         with pytest.raises(Unsendable):
-            encoded(MessageFrame(0, "x", 1, 2, 0, 0, [2**64]))
+            encoded(MessageFrame(0, "x", 1, 2, 0, "A", [2**64]))
 
 
 def refused(frame: object) -> bool:
@@ -125,13 +119,15 @@ def refused(frame: object) -> bool:
 
 
 def test_envelopes_are_strict() -> None:
-    good = [1, 0, "printer", 2, 1, 0, 0, []]
+    good = [1, 0, "printer", 2, 1, 0, "Request", []]
     assert not refused(good)
     assert not refused([*good, 7])
-    assert not refused([*good, 7, 8])  # a field of a later version
+    assert not refused([*good, 7, 8])  # a field that this node does not know
     assert not refused([*good, 7, [[[{}]]]])
     assert refused(good[:-1])
-    assert refused([9, *good[1:]])
+    assert frame_of(msgspec.msgpack.encode([9, *good[1:]])) == Refused(
+        "unknown type of frame 9", is_unknown=True
+    )
     assert refused([1, "0", *good[2:]])
     assert refused([1, 0, b"printer", *good[3:]])
     assert refused([1, 0, "x" * (NAME_LIMIT + 1), *good[3:]])
@@ -186,55 +182,81 @@ def port_of(*kinds: type[Message]) -> PortCodec:
 
 def test_fields_must_have_their_declared_shapes() -> None:
     port = port_of(Everything, Inner)
-    message = port.decode(0, GOOD)
+    message = port.decode("Everything", GOOD)
     assert message == Everything(1, "a", True, (1, "b"), (1, 2), frozenset({1, 2}), None, Inner(5))
     refusals = 0
     for place in range(len(GOOD)):
         for wrong in WRONG:
-            found = port.decode(0, [*GOOD[:place], wrong, *GOOD[place + 1 :]])
+            found = port.decode("Everything", [*GOOD[:place], wrong, *GOOD[place + 1 :]])
             if isinstance(found, Refused):
                 refusals += 1
             else:
                 _, fields = port.encode(found)  # what is accepted is what was written
                 assert fields[place] == wrong and type(fields[place]) is type(wrong)
     assert refusals > 60
-    assert isinstance(port.decode(0, GOOD[:-1]), Refused)
-    assert isinstance(port.decode(2, GOOD), Refused)
-    assert isinstance(port.decode(-1, GOOD), Refused)
+    assert port.decode("Everything", GOOD[:-1]) == Refused("Everything with 7 fields; it has 8")
+
+
+class Zoned(Value):
+    hour: int
+    zone: str = "utc"
+
+
+class News(Message):
+    at: Zoned
+    others: tuple[Zoned, ...] = ()
+    urgent: bool = False
+
+
+class Shell(Message):
+    message: Message
+
+
+def test_unknown_fields_are_ignored_and_missing_ones_have_their_default() -> None:
+    """Between nodes of two releases; the fields that are known have their declared shapes."""
+    port = port_of(News, Shell)
+    longer = {"Zoned": {"hour": 7, "day": {"Day": {}}}}
+    seven = Zoned(7, "utc")
+    assert port.decode("News", [longer]) == News(seven)
+    assert port.decode("News", [longer, [longer], True, "more", [{}]]) == News(
+        seven, (seven,), True
+    )
+    assert port.decode("Shell", [{"News": {"at": longer, "by": 1}}]) == Shell(News(seven))
+    for wrong in ({"Zoned": {"day": 1}}, {"Zoned": {"hour": "7", "day": 1}}, {"Zoned": 7}):
+        found = port.decode("News", [wrong])
+        assert isinstance(found, Refused) and not found.is_unknown
+
+
+def test_a_message_of_an_unknown_type_is_told_from_a_malformed_one() -> None:
+    """The first is dropped, the other ends the connection."""
+    port = port_of(News, Shell)
+    for kind, fields in (("Bell", []), ("Shell", [{"Bell": {"sound": "ding"}}])):
+        found = port.decode(kind, fields)
+        assert isinstance(found, Refused) and found.is_unknown and "'Bell'" in found.reason
+    assert port.decode("Zoned", [7]) == Refused("unknown type of message 'Zoned'", is_unknown=True)
 
 
 def test_values_nested_without_end_are_refused() -> None:
-    class Shell(Message):
-        message: Message
-
     port = port_of(Shell, Inner)
     nested: Any = {"Inner": {"number": 1}}
     for _ in range(300):
         nested = {"Shell": {"message": nested}}
-    assert isinstance(port.decode(1, [nested]), Shell | Refused)
-    deep = msgspec.msgpack.encode([1, 0, "x", 2, 1, 0, 1])[:-1] + b"\x91" * 100_000 + b"\x00"
+    assert isinstance(port.decode("Shell", [nested]), Shell | Refused)
+    deep = msgspec.msgpack.encode([1, 0, "x", 2, 1, 0, "S"])[:-1] + b"\x91" * 100_000 + b"\x00"
     assert isinstance(frame_of(b"\x98" + deep[1:]), Refused)
 
 
 # Noise.
 
-CAPABILITIES = [
-    b"",
-    msgspec.msgpack.encode(Capabilities()),
-    msgspec.msgpack.encode(
-        capabilities_of(services_of("locks", "elected-coordinator", (), "", (1, 2, 3)))
-    ),
-]
 PORTS = [port for stack in (*STACKS.values(), *OVER.values()) for port in codecs_of(stack)]
+KINDS = [*sorted({kind for port in PORTS for kind in port._kinds}), "Bell"]
 
 
 def swallow(noise: bytes, draw: random.Random) -> None:
     """All that the node does with bytes from outside, up to the message."""
     for limit in (codec.HANDSHAKE_LIMIT, FRAME_LIMIT):
         for body in (noise, *Deframer(limit).feed(noise)):
-            greeting = greeting_of(body)
-            if isinstance(greeting, Challenge):
-                decoded_capabilities(greeting.capabilities)
+            greeting_of(body)
             frame = frame_of(body)
             if isinstance(frame, MessageFrame):
                 assert isinstance(
@@ -260,12 +282,12 @@ def mutated(draw: random.Random) -> bytes:
                 draw.randrange(4),
                 draw.randrange(4),
                 draw.randrange(4),
-                draw.randrange(8),
+                draw.choice(KINDS),
                 fields,
             ),
             OpenFrame(0, "y"),
             Hello(1, "office", 1, 2, b"f", b"n"),
-            Challenge(b"n", b"p", b"m", False, b"", draw.choice(CAPABILITIES)),
+            Challenge(b"n", b"p", b"m", False, b"", draw.randrange(3)),
         ]
     )
     body = bytearray(msgspec.msgpack.encode(frame))
@@ -316,9 +338,12 @@ json_like = st.recursive(
 
 
 @settings(max_examples=300)
-@given(st.lists(json_like, max_size=6), st.integers(0, len(PORTS) - 1), st.integers(-1, 12))
-def test_fields_that_somebody_looks_for_do_no_harm(fields: list[Any], port: int, kind: int) -> None:
-    assert isinstance(PORTS[port].decode(kind, fields), Message | Refused)
+@given(st.lists(json_like, max_size=6), st.sampled_from(PORTS), st.data())
+def test_fields_that_somebody_looks_for_do_no_harm(
+    fields: list[Any], port: PortCodec, data: st.DataObject
+) -> None:
+    kind = data.draw(st.sampled_from([*port._kinds, "Bell"]))
+    assert isinstance(port.decode(kind, fields), Message | Refused)
 
 
 def test_announced_lengths_take_no_memory() -> None:
@@ -332,7 +357,7 @@ def test_announced_lengths_take_no_memory() -> None:
             b"\xc9\xff\xff\xff\xff\x01",
         ):
             assert isinstance(frame_of(head), Refused)
-            assert isinstance(frame_of(b"\x98\x01\x00\xa1x\x01\x02\x00\x00" + head), Refused)
+            assert isinstance(frame_of(b"\x98\x01\x00\xa1x\x01\x02\x00\xa1A" + head), Refused)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

@@ -1,16 +1,13 @@
 """The handshake: those who belong together agree, and everybody else is refused, for a reason."""
 
+from importlib.metadata import version
 from itertools import product
 
 import msgspec
 import pytest
 
-from habemus.runtimes.live.peers.capabilities import (
-    NEWEST_PROTOCOL,
-    OLDEST_PROTOCOL,
-    Capabilities,
-)
-from habemus.runtimes.live.peers.codec import Refused
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
+from habemus.runtimes.live.peers.codec import Refused, greeting_of
 from habemus.runtimes.live.peers.frames import Challenge, Greeting, Hello, Proof, Rejection, Welcome
 from habemus.runtimes.live.peers.handshake import AnswererHandshake, DiallerHandshake, Identity
 from habemus.runtimes.live.peers.membership import Membership
@@ -28,7 +25,6 @@ def identity(
     secret: bytes | None = SECRET,
     cluster: str = "office",
     fingerprint: bytes = b"f",
-    speaks: tuple[int, int] = (NEWEST_PROTOCOL, OLDEST_PROTOCOL),
 ) -> Identity:
     return Identity(
         cluster,
@@ -37,7 +33,6 @@ def identity(
         fingerprint,
         secret,
         Membership(None, node, (), unexpected),
-        Capabilities(*speaks, release=f"{speaks[0]}.0"),
     )
 
 
@@ -95,43 +90,64 @@ def test_who_does_not_belong_here(
 
 
 @pytest.mark.parametrize(
-    ("dialler", "answerer", "reason"),
+    ("theirs", "upgrade"),
     [
-        ((3, 2), (2, 1), ""),
-        ((2, 1), (3, 2), ""),
-        ((2, 2), (5, 1), ""),
-        ((3, 3), (2, 1), r"node 2 speaks protocols up to 2, and this node from 3 (habemus 3.0"),
-        ((1, 1), (3, 2), r"node 1 speaks protocols up to 1, and this node from 2 (habemus 3.0"),
+        (WIRE_VERSION + 1, "node 2 to the release of node 1"),
+        (WIRE_VERSION - 1, "node 1 to the release of node 2"),
     ],
 )
-def test_versions_of_the_protocol_must_overlap(
-    dialler: tuple[int, int], answerer: tuple[int, int], reason: str
-) -> None:
-    dialling = DiallerHandshake(identity(1, speaks=dialler), 2)
-    refusal = greet(dialling, AnswererHandshake(identity(2, speaks=answerer)))
-    assert refusal.startswith(reason) and bool(refusal) == bool(reason)
-    if reason:
-        older = 1 if dialler < answerer else 2
-        assert refusal.endswith(f": upgrade node {older}")
-    else:
-        assert dialling.capabilities.newest == answerer[0]
+def test_another_wire_version_is_refused(theirs: int, upgrade: str) -> None:
+    """With fields that this one does not have, or of another cluster: first of all the version."""
+    hello = DiallerHandshake(identity(1, cluster="home"), 2).hello()
+    fields = [
+        11,
+        *msgspec.structs.astuple(msgspec.structs.replace(hello, wire=theirs)),
+        {"more": 1},
+    ]
+    greeting = greeting_of(msgspec.msgpack.encode(fields))
+    assert isinstance(greeting, Hello)
+    assert AnswererHandshake(identity(2)).answer(greeting) == Refused(
+        f"node 1 speaks wire version {theirs}, and node 2 (habemus {version('habemus')}) speaks"
+        f" {WIRE_VERSION}: upgrade {upgrade}"
+    )
 
 
-def test_the_answerer_proves_what_it_understands() -> None:
+def test_fields_that_one_node_does_not_know_do_not_spoil_the_proof() -> None:
+    """A node of another release, with the same wire version, may have added some to greetings."""
+
+    def received(greeting: Greeting | Refused | None) -> Greeting:
+        assert isinstance(greeting, Greeting)
+        tag = type(greeting).__struct_config__.tag
+        fields = [tag, *msgspec.structs.astuple(greeting), "more"]
+        found = greeting_of(msgspec.msgpack.encode(fields))
+        assert not isinstance(found, Refused)
+        return found
+
+    dialler, answerer = DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2))
+    proof = dialler.answer(received(answerer.answer(received(dialler.hello()))))
+    assert dialler.answer(received(answerer.answer(received(proof)))) is None
+    assert dialler.is_welcome and answerer.peer == 1
+
+
+@pytest.mark.parametrize("field", ["memory", "replaces", "knows", "excluded_by", "nonce"])
+def test_the_answerer_proves_all_that_it_says(field: str) -> None:
     dialler, answerer = DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2))
     challenge = answerer.answer(dialler.hello())
     assert isinstance(challenge, Challenge)
-    other = msgspec.msgpack.encode(Capabilities(release="of another node"))
-    forged = msgspec.structs.replace(challenge, capabilities=other)
+    other = 7 if field == "excluded_by" else field == "replaces" or b"x"
+    forged = msgspec.structs.replace(challenge, **{field: other})
     assert dialler.answer(forged) == Refused("wrong cluster secret at node 2")
 
 
-def test_malformed_capabilities_are_refused() -> None:
-    dialler, answerer = DiallerHandshake(identity(1, None), 2), AnswererHandshake(identity(2, None))
-    challenge = answerer.answer(dialler.hello())
+@pytest.mark.parametrize("field", ["wire", "memory", "replaces", "fingerprint", "nonce"])
+def test_the_dialler_proves_all_that_it_says(field: str) -> None:
+    me, answerer = identity(2), AnswererHandshake(identity(2))
+    hello = DiallerHandshake(identity(1), 2).hello()
+    other = 7 if field == "wire" else field == "replaces" or b"x"
+    challenge = answerer.answer(hello)
     assert isinstance(challenge, Challenge)
-    refusal = dialler.answer(msgspec.structs.replace(challenge, capabilities=b"x"))
-    assert isinstance(refusal, Refused) and "malformed list of capabilities" in refusal.reason
+    forged = msgspec.structs.replace(hello, **{field: other})
+    assert me.proof("dials", hello, challenge) != me.proof("dials", forged, challenge)
 
 
 def test_a_dialler_that_lies_about_the_secret_is_found_out_by_the_answerer() -> None:
@@ -169,7 +185,7 @@ def test_a_proof_is_good_for_one_side_and_one_pair() -> None:
     in_between = AnswererHandshake(identity(2))
     first = third.hello()
     forged = Hello(
-        first.protocol, first.cluster, 1, 2, first.fingerprint, first.nonce
+        first.wire, first.cluster, 1, 2, first.fingerprint, first.nonce
     )  # 3 says that it is 1
     challenge = in_between.answer(forged)
     assert isinstance(challenge, Challenge)
@@ -236,7 +252,7 @@ def test_a_node_that_was_removed_hears_of_it_from_a_node_that_knows_the_secret(
     assert answerer.peer is None
 
 
-def test_a_removed_node_of_a_version_that_does_not_understand_that_is_refused() -> None:
+def test_a_removed_node_that_ignores_the_challenge_is_refused() -> None:
     answerer = AnswererHandshake(identity(2)._replace(configuration=Members(5, 1, 2)))
     hello = DiallerHandshake(identity(7), 2).hello()
     challenge = answerer.answer(hello)

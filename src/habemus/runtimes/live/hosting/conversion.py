@@ -1,10 +1,10 @@
-"""Stable memory that another version has written.
+"""Conversion of stable memory to the durable variables that a process has now.
 
 An entry is the list of the durable variables of a process.  Beside the entries, the memory has the
-names of these variables.  If they are not those of this version, the entries are converted when the
-node starts, all of a process in one batch: a variable that was added gets its initial value.  A
-variable that this version does not know was stored by a later one.  It may be a promise to other
-nodes, so it is not dropped: the node does not start.
+names of these variables.  If the process has others now, the entries are converted when the node
+starts, all of a process in one batch: a variable that was added gets its initial value.  A variable
+that the process does not have may be a promise to other nodes, so it is not dropped: the node does
+not start.
 
 A cluster with fixed members becomes one whose members change in the same way (`Service.continues`):
 what its nodes have promised stays, and its nodes are the first members.  Nodes of the two refuse
@@ -31,7 +31,7 @@ log = logging.getLogger("habemus.live")
 def convert_entries(
     memory: StableMemory, services: Iterable[Service], node: int, peers: Collection[int]
 ) -> None:
-    """Convert what another version has stored; raise `CorruptStorage` if that is a later one.
+    """Convert the entries of all processes; raise `CorruptStorage` if they have unknown variables.
 
     peers: the other nodes in the file.
     """
@@ -47,10 +47,10 @@ def convert_entries(
                     _check_nodes(memory, node, peers)
                 entries = _converted(memory, service, process, renamed)
                 log.info(
-                    "converted %d entries of service %s, stored by an earlier version%s",
+                    "converted %d entries of service %s to durable variables that were added%s",
                     len(entries),
                     service.name,
-                    " or with fixed members" if renamed != stored else "",
+                    ", or to members that change" if renamed != stored else "",
                 )
             memory.name_variables(service.name, process, names, entries)
 
@@ -79,7 +79,7 @@ def _converted(
     if unknown:
         raise CorruptStorage(
             f"stable memory of {service.name} does not fit its algorithm and options: it has"
-            f" {', '.join(unknown)}; restore the earlier configuration, or start the later version"
+            f" {', '.join(unknown)}; restore the earlier configuration, or start the release"
             " that has stored it"
         )
     made = PureNode(service.stacks[process], process, (), lambda options: options[0])

@@ -1,34 +1,38 @@
-"""A rolling upgrade: from the last release to this version, and from this one to the next, while
-clients hold locks and work.
+"""Nodes and clients of two releases: this one, and a copy of it with another number and changes.
+
+With one wire version they work together, so nodes are upgraded one by one while clients hold locks
+and work.  With two, they refuse each other.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 from contextlib import suppress
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import Nodes, leased
-from tests.ports import reserved_ports
 
 import habemus
 from habemus.fencing import FencedFile, StaleToken
-from habemus.runtimes.live.config import DEFAULT_ALGORITHM
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 
-RELEASES = Path(__file__).parent.parent / "fixtures"
+Changes = dict[str, list[tuple[str, str]]]
+
 SOURCE = Path(habemus.__file__).parent
-PATCHES = {
-    "runtimes/live/peers/capabilities.py": [("NEWEST_PROTOCOL = 2", "NEWEST_PROTOCOL = 3")],
-    "algorithms/mutex/elected_coordinator_participant.py": [
+NEXT = "0.9.0"
+PARTICIPANT = "algorithms/mutex/elected_coordinator_participant.py"
+ADDITIONS = {
+    PARTICIPANT: [
         ("number: int  # of the request that it answers\n", "=    shade: int = 0\n"),
         ("attempt: int  # how often that process has asked\n", "=    colour: str = 'red'\n"),
         (
@@ -41,46 +45,49 @@ PATCHES = {
         ),
         (
             "    @upon(Queued)\n",
-            "    @upon(Bell)\n    def count(self, sender: ProcessId, bell: Bell) -> None:\n"
+            "    @upon(Bell)\n    def hear_bell(self, sender: ProcessId, bell: Bell) -> None:\n"
             "        self.rung += bell.sound == 'ding'\n\n    @upon(Queued)\n",
         ),
         ("Request(self.term, self.number, self.attempt", "=, 'blue'"),
         ("        self.attempt += 1\n", "=        self.broadcast(Bell())\n"),
     ],
+    "runtimes/live/peers/frames.py": [
+        ("0 where nothing is recorded\n", "=    colour: str = 'red'\n"),
+        ("replaces: bool = False  # started with --replace\n", "=    colour: str = 'red'\n"),
+        ("0 if there is none\n", "=    colour: str = 'red'\n"),
+    ],
+    "client/protocol.py": [
+        ("session, self._nonce, named", "=, 'red'"),
+        ("""_RELEASE = b'["release",%d""", '=,"red"'),
+    ],
+    "runtimes/live/clients/lock_queues.py": [
+        ("request.session.at,\n            lock.name,\n", "=            'red',\n")
+    ],
 }
 """Texts and what replaces them; with "=" in front, what follows them."""
+OTHER_WIRE = {
+    "runtimes/live/clients/protocol.py": [
+        (f"WIRE_VERSION = {WIRE_VERSION}", f"WIRE_VERSION = {WIRE_VERSION + 1}")
+    ]
+}
 
 
-def named(folder: Path, version: str) -> Path:
-    """Give the package in a folder the number of a version."""
-    files = folder / f"habemus-{version}.dist-info"
-    files.mkdir()
-    text = f"Metadata-Version: 2.1\nName: habemus\nVersion: {version}\n"
-    (files / "METADATA").write_text(text)
-    return folder
-
-
-def last_release(folder: Path) -> Path:
-    [archive] = RELEASES.glob("release-*.tar.xz")
-    with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
-    return named(folder / "src", "0.0.9")
-
-
-def next_release(folder: Path) -> Path:
-    """Make the next version of this one: a newer protocol, one more message type, one more field of
-    a message and of a value that is stored, and one more durable variable.
-    """
+def build(folder: Path, changes: Changes) -> Path:
+    """Copy the package into a folder, with these changes, as release `NEXT`."""
     ignore = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(SOURCE, folder / "habemus", ignore=ignore)
-    for name, changes in PATCHES.items():
+    for name, replaced in changes.items():
         path = folder / "habemus" / name
         text = path.read_text()
-        for before, after in changes:
+        for before, after in replaced:
             assert text.count(before) == 1, before
             text = text.replace(before, before + after[1:] if after[0] == "=" else after)
         path.write_text(text)
-    return named(folder, "0.9.0")
+    files = folder / f"habemus-{NEXT}.dist-info"
+    files.mkdir()
+    metadata = f"Metadata-Version: 2.1\nName: habemus\nVersion: {NEXT}\n"
+    (files / "METADATA").write_text(metadata)
+    return folder
 
 
 class Work:
@@ -131,7 +138,7 @@ class Work:
                 self.wrong.append(str(reason))
 
 
-def upgrade(nodes: Nodes, number: int, source: Path | None) -> None:
+def upgrade(nodes: Nodes, number: int, source: Path) -> None:
     """Stop a node as an operator does, and start it from other sources."""
     process = nodes.processes.pop(number)
     process.send_signal(signal.SIGTERM)
@@ -141,46 +148,37 @@ def upgrade(nodes: Nodes, number: int, source: Path | None) -> None:
     nodes.start(number)
 
 
-def versions(nodes: Nodes) -> list[str]:
-    found = []
-    for number in (1, 2, 3):
-        with habemus.connect(nodes.socket(number)) as cluster:
-            found.append(cluster.status()["version"])
-    return found
+def status(nodes: Nodes, number: int) -> dict[str, Any]:
+    with habemus.connect(nodes.socket(number)) as cluster:
+        return cluster.status()
 
 
-def doctor(nodes: Nodes, command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "habemus", command, "--cluster", str(nodes.file)],
+def command(nodes: Nodes, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "habemus", *words],
+        env={**os.environ, "HABEMUS_CLUSTER": str(nodes.file)},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
-    return done.stdout + done.stderr
 
 
-def current_version() -> str:
-    return metadata.version("habemus")
+def logs(nodes: Nodes) -> str:
+    return "".join(path.read_text() for path in nodes.folder.glob("*.log"))
 
 
-@pytest.mark.parametrize("direction", ["from the last release", "to the next release"])
-def test_nodes_are_upgraded_one_after_the_other(tmp_path: Path, direction: str) -> None:
-    """No lock that is held is lost, no write is stale and no token falls, with two versions running
+def test_nodes_are_upgraded_one_after_the_other(tmp_path: Path) -> None:
+    """No lock that is held is lost, no write is stale and no token falls, with two releases running
     all the time.  The clients of a node that is upgraded take their locks to another one.
     """
-    before = after = None
-    if direction == "from the last release":
-        before = last_release(tmp_path / "before")
-    else:
-        after = next_release(tmp_path / "after")
+    current = version("habemus")
+    after = build(tmp_path / "after", ADDITIONS)
     folder = tmp_path / "cluster"
     folder.mkdir()
-    nodes = Nodes(folder, leased("30s"), source=before)
+    nodes = Nodes(folder, leased("30s"))
     clients = {number: habemus.connect(nodes_from(nodes, number)) for number in (1, 2, 3)}
     try:
-        first, last = versions(nodes)[0], "0.9.0" if after else current_version()
-        assert first == ("0.0.9" if before else current_version())
         held = {number: lock_at(clients[number], number) for number in clients}
         tokens_held = {number: lease.token for number, lease in held.items()}
         with Work(nodes) as work:
@@ -192,24 +190,68 @@ def test_nodes_are_upgraded_one_after_the_other(tmp_path: Path, direction: str) 
                     assert lease.held and not lease.lost, (number, each, lease.lost)
                     assert lease.token == tokens_held[each]
                 if number < 3:
-                    shown = doctor(nodes, "doctor")
-                    assert f"different versions: node 1 {last}" in shown, shown
-                    assert f"node 3 {first}; finish the upgrade" in doctor(nodes, "status")
+                    different = f"different versions: node 1 {NEXT}"
+                    shown = command(nodes, "doctor").stdout
+                    assert different in shown and f"node 3 {current}" in shown, shown
+                    assert "finish the upgrade" in command(nodes, "status").stdout
+                    # The new release says more here, which nodes of the other one do not know.
+                    command(nodes, "lock", "--cluster", nodes.socket(number), "new", "--", "true")
+                    until(lambda: status(nodes, 3)["counts"].get("not understood"))
             work.wait_for(20)
         assert not work.wrong
         tokens = work.tokens()
         assert len(tokens) == work.written and tokens == sorted(set(tokens))
-        assert versions(nodes) == [last] * 3
-        assert f"all nodes run {last}" in doctor(nodes, "doctor")
-        logs = "".join(path.read_text() for path in folder.glob("*.log"))
-        assert "refused node" not in logs and "has stopped" not in logs
-        assert "has another version" in logs
+        assert [status(nodes, number)["version"] for number in clients] == [NEXT] * 3
+        assert f"all nodes run {NEXT}" in command(nodes, "doctor").stdout
+        for wrong in ("refused a", "refused node", "refused by", "has stopped"):
+            assert wrong not in logs(nodes)
+        assert "unknown type of message 'Bell'; run one release" in logs(nodes)
         for lease in held.values():
             assert lease.held and not lease.lost
     finally:
         for client in clients.values():
             client.close()
         nodes.close()
+
+
+def test_another_wire_version_is_refused_at_both_ends(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    nodes = Nodes(folder, leased("30s"))
+    newer = WIRE_VERSION + 1
+    try:
+        upgrade(nodes, 3, build(tmp_path / "after", OTHER_WIRE))
+        # At the nodes: in the logs of both.
+        by_one = (
+            f"node 3 speaks wire version {newer}, and node 1 (habemus {version('habemus')}) speaks"
+            f" {WIRE_VERSION}: upgrade node 1 to the release of node 3"
+        )
+        for number, begin in ((1, "refused a connection"), (3, "cannot reach node 1")):
+            log = nodes.folder / f"{number}.log"
+            until(lambda log=log, begin=begin: found_line(log, begin, by_one))
+        # At clients: a lock by the command and by the program, and what an operator asks.
+        by_three = (
+            f"the client speaks wire version {WIRE_VERSION}, and node 3 (habemus {NEXT}) speaks"
+            f" {newer}: upgrade the client to the release of node 3"
+        )
+        done = command(nodes, "lock", "--cluster", nodes.address(3), "x", "--", "true")
+        assert done.returncode == 125
+        assert done.stderr == f"habemus: {nodes.address(3)}: {by_three}\n"
+        with (
+            pytest.raises(habemus.RefusedByNode, match=re.escape(by_three)),
+            habemus.connect(nodes.address(3)) as cluster,
+        ):
+            cluster.status()
+        assert by_three in command(nodes, "status").stdout
+        assert by_three in command(nodes, "doctor").stdout
+        # The majority of the other release works on.
+        assert command(nodes, "lock", "x", "--", "true").returncode == 0
+    finally:
+        nodes.close()
+
+
+def found_line(log: Path, begin: str, end: str) -> bool:
+    return any(begin in line and end in line for line in log.read_text().splitlines())
 
 
 def nodes_from(nodes: Nodes, first: int) -> str:
@@ -240,20 +282,14 @@ with habemus.connect(sys.argv[1]) as cluster:
 """
 
 
-@pytest.mark.parametrize("older", ["clients", "nodes"])
-def test_clients_and_nodes_of_the_last_release_work_with_those_of_this_one(
-    tmp_path: Path, older: str
-) -> None:
-    """Nodes of this one tell clients when their members change, which older clients ignore."""
-    source = last_release(tmp_path / "before")
+@pytest.mark.parametrize("later", ["clients", "nodes"])
+def test_clients_and_nodes_of_two_releases_work_together(tmp_path: Path, later: str) -> None:
+    source = build(tmp_path / "after", ADDITIONS)
     folder = tmp_path / "cluster"
     folder.mkdir()
-    if older == "nodes":
-        nodes = Nodes(folder, leased("30s"), size=1, source=source)
-    else:
-        nodes = Nodes(folder, leased("30s", DEFAULT_ALGORITHM), size=1)
+    nodes = Nodes(folder, leased("30s"), size=1, source=source if later == "nodes" else None)
     environment = {**os.environ, "HABEMUS_CLUSTER": nodes.socket(1)}
-    if older == "clients":
+    if later == "clients":
         environment["PYTHONPATH"] = str(source)
     try:
         client = subprocess.Popen(
@@ -265,11 +301,6 @@ def test_clients_and_nodes_of_the_last_release_work_with_those_of_this_one(
         )
         assert client.stdout is not None
         tokens = [int(client.stdout.readline())]
-        if older == "clients":
-            (port,) = reserved_ports(1)
-            nodes.start(2, "--join", "--bind", f"127.0.0.1:{port}")
-            doing = ["member", "add", "2", f"127.0.0.1:{port}", "--cluster", str(nodes.file)]
-            subprocess.run([sys.executable, "-m", "habemus", *doing], check=True)
         rest, _ = client.communicate("\n", timeout=PATIENCE)
         assert client.returncode == 0
         tokens += map(int, rest.split())
