@@ -159,14 +159,6 @@ docs: $(VENV)/.test-ready
 	@mkdir -p build
 	$(BIN)/habemus scenario --sheet build/scenarios.html
 
-# The sources of the last release, for the test of a rolling upgrade; run it when a version is released.
-RELEASE := tests/fixtures/release-$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml).tar.xz
-.PHONY: release-fixture
-release-fixture:
-	@mkdir -p tests/fixtures && rm -f tests/fixtures/release-*.tar.xz
-	git archive --format=tar HEAD src/habemus ':!src/habemus/lab' ':!src/habemus/analysis' ':!src/habemus/bench' \
-		':!src/habemus/printing' ':!src/habemus/testing' ':!src/habemus/torture' | xz -9e > $(RELEASE)
-
 # Writes anew the code of the printing system's wire.
 wire: $(VENV)/.test-ready
 	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src --grpc_python_out=src src/habemus/printing/wire/*.proto

@@ -4,14 +4,14 @@ other, while workers take locks.
     python -m benchmarks.live.rolling --rounds 5 --workers 8
     python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100
     python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --kill
-    python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --upgrade-from release/src
+    python -m benchmarks.live.rolling --rounds 1 --workers 2 --held 100 --upgrade-from OTHER/src
 
 With `--held`, so many more locks are held all the time, half of them by threads' client and half by
 tasks' client, and none may be lost.  With `--kill`, nodes are killed instead.  A node that was
 killed takes part in the locks of its clients a lease later, and only then the next one is killed.
 
 With `--upgrade-from`, the nodes begin with the package in that folder, and each restart brings one
-of them to this version: a rolling upgrade.  The sources of the last release are in tests/fixtures.
+of them to this release: a rolling upgrade.
 
 Half of the workers are threads with the blocking client, half are tasks with the asynchronous one.
 The figures are exceptions of any kind, grants, and the longest time that a worker waited for a
@@ -52,7 +52,7 @@ LEASE_SECONDS = 11.0
 class RestartedCluster:
     """Nodes as processes, each of which can be restarted in good order.
 
-    source: folder of another version of the package, with which all nodes begin.
+    source: folder of another release of the package, with which all nodes begin.
     grace: seconds that the clients of a node have to leave it.
     """
 

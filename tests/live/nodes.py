@@ -56,7 +56,7 @@ class Nodes:
     ) -> None:
         """Start the nodes.
 
-        source: folder of another version of the package, to run instead of this one.
+        source: folder of another release of the package, to run instead of this one.
         """
         self.folder = folder
         self.source = source

@@ -42,6 +42,17 @@ class LenientTypes(dict[str, type]):
         super().__init__(known)
         inside = getattr(known, "inside", None)  # of `Known`
         self.inside: LenientTypes = self if inside is None else LenientTypes(inside)
+        self._including: dict[type, LenientTypes] = {}
+
+    def including(self, declared: type) -> LenientTypes:
+        """Return these types with a declared one."""
+        if self.get(declared.__name__) is declared:
+            return self
+        found = self._including.get(declared)
+        if found is None:  # once for each field, because nodes decode many messages
+            found = LenientTypes({**self, declared.__name__: declared})
+            self._including[declared] = found
+        return found
 
 
 class Shape(NamedTuple):
@@ -198,9 +209,11 @@ def _value(declared: type) -> Shape:
         # A value inside another one may be of the declared type, which has no handler, or belong
         # to another part.
         inside = getattr(known, "inside", known)
-        types = {**inside, declared.__name__: declared}
         value = decode_value(
-            found, LenientTypes(types) if isinstance(inside, LenientTypes) else types
+            found,
+            inside.including(declared)
+            if isinstance(inside, LenientTypes)
+            else {**inside, declared.__name__: declared},
         )
         _expect(isinstance(value, declared), declared.__name__, found)
         return value

@@ -231,10 +231,9 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
         raise UnknownType(
             f"unknown value {str(name)[:60]!r}; known are {', '.join(sorted(known)) or 'none'}"
         )
-    if isinstance(known, LenientTypes) and isinstance(fields, dict):
-        fields = {key: fields[key] for key in cls.__fields__ if key in fields}
     if not isinstance(fields, dict) or (
-        fields.keys() != cls.__fields__.keys() and not _has_required(cls, fields)
+        fields.keys() != cls.__fields__.keys()
+        and not _has_required(cls, fields := _known_fields(cls, fields, known))
     ):
         raise Malformed(
             f"{name} has the fields {', '.join(cls.__fields__) or 'none'}, found {shown(fields)}"
@@ -248,6 +247,15 @@ def _decode(found: Any, known: Mapping[str, type]) -> Value:
     except RecursionError:
         raise Malformed(f"{name} is nested too deep") from None
     return result
+
+
+def _known_fields(
+    cls: type[Value], fields: dict[str, Any], known: Mapping[str, type]
+) -> dict[str, Any]:
+    """Return the fields; without those that the type does not have, where these are ignored."""
+    if not isinstance(known, LenientTypes):
+        return fields
+    return {name: found for name, found in fields.items() if name in cls.__fields__}
 
 
 def _has_required(cls: type[Value], fields: dict[str, Any]) -> bool:

@@ -414,7 +414,7 @@ def test_what_is_malformed(found: Any) -> None:
 
 
 def test_a_missing_field_has_its_default() -> None:
-    """An earlier version, which did not have the field, wrote the value."""
+    """A release that did not have the field yet may have written the value."""
     assert from_plain({"Request": {"stamp": 1}}, KNOWN) == Request(1, 0)
 
 
