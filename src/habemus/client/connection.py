@@ -171,9 +171,10 @@ class NodeConnection:
             answer = self._next_line(timeout)
             while answer[1] != id and not (answer[0] == "refused" and answer[1] is None):
                 answer = self._next_line(timeout)
-            return answer
         except OSError as reason:
             raise self._translated(reason) from None
+        else:
+            return answer
         finally:
             self._inside.pop()
             if self._is_closed:
