@@ -30,7 +30,7 @@ def percentile(times: list[int], percent: int) -> float:
 
 
 def cycles(locks: Any, name: str, seconds: float) -> list[float]:
-    times = []
+    times: list[int] = []
     used = process_time_ns()
     began = now = monotonic_ns()
     end = began + round(seconds * NS)
@@ -46,7 +46,7 @@ def cycles(locks: Any, name: str, seconds: float) -> list[float]:
 
 
 def contend(locks: Any, name: str, seconds: float) -> list[list[int]]:
-    grants = []
+    grants: list[list[int]] = []
     end = monotonic_ns() + round(seconds * NS)
     while (asked := monotonic_ns()) < end or not grants:
         with locks.lock(name) as lease:
