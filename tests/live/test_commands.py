@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import resource
 import select
 import signal
 import subprocess
@@ -371,6 +372,36 @@ def test_two_commands_never_run_at_the_same_time(cluster: Cluster, tmp_path: Pat
     assert all(
         earlier[1] < later[0] and earlier[2] < later[2] for earlier, later in pairwise(stays)
     )
+
+
+PRINTS = ("sh", "-c", 'echo "$@"', "sh")
+
+
+def test_options_end_at_the_command(cluster: Cluster, tmp_path: Path) -> None:
+    own = ("--timeout", "7", "--", "--try", "-h")
+    for words in (["x", "--timeout", "60"], ["--timeout", "60", "x"], ["--timeout=60", "x", "--"]):
+        for program in ("lock", "lead"):
+            done = cluster.run(program, *words, *PRINTS, *own)
+            assert (done.returncode, done.stdout) == (0, " ".join(own) + "\n"), done.stderr
+    for before in ([], ["--"]):
+        up = ("up", "-n", "1", "--folder", str(tmp_path / "x"), *before)
+        done = cluster.run(*up, *PRINTS, "--port", "--", "2")
+        assert done.stdout.endswith("--port -- 2\n"), done.stderr
+
+
+def test_a_command_under_a_lock_starts_almost_as_fast_as_python(cluster: Cluster) -> None:
+    """At most three times the processor time.  Importing click alone takes four times as long."""
+    habemus = Path(sys.executable).with_name("habemus")
+    commands = {"python": [sys.executable, "-c", "pass"], "lock": [habemus, "lock", "x", "true"]}
+    used: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(12):
+        for name, command in commands.items():
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(command, env=cluster.environment, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            took = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+            used[name].append(took)
+    assert min(used["lock"]) <= 3 * min(used["python"]), used
 
 
 def test_a_cluster_that_is_not_there(cluster: Cluster, tmp_path: Path) -> None:

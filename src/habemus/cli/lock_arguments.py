@@ -134,7 +134,9 @@ def parse(program: str, words: Sequence[str]) -> tuple[LockRequest, int | None]:
             lock_name(name)
         except ValueError as reason:
             raise BadArguments(str(reason)) from None
-    files = {each.name: str(given[each.name]) for each in CREDENTIALS if given.get(each.name)}
+    files: dict[str, str | None] = {
+        each.name: str(given[each.name]) for each in CREDENTIALS if given.get(each.name)
+    }
     request = LockRequest(
         name,
         command,

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from tests.live.printing.programs import Office
 
-from habemus.cli.app import run
+from habemus.cli import run
 
 PEERS = ("--peers", "2=127.0.0.1:50053")
 ME = ("print", "--id", "1", "--port", "0")

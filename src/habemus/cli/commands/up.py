@@ -35,7 +35,10 @@ RESTART_SECONDS = 1.0
 ELECTION_SECONDS = 5.0
 
 
-@click.command(epilog="Example: habemus up -n 3 -- ./my-tests.sh")
+@click.command(
+    epilog="Example: habemus up -n 3 -- ./my-tests.sh",
+    context_settings={"allow_interspersed_args": False},  # options end at COMMAND
+)
 @click.option(
     "-n",
     "size",

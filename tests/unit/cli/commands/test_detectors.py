@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from habemus.cli.app import main
+from habemus.cli import main
 from habemus.cli.commands.detectors import detectors
 
 QUICK = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from habemus.cli.app import run
+from habemus.cli import run
 from habemus.cli.commands.lab import opening
 
 
