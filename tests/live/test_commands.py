@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -698,7 +699,7 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
     assert first.returncode == 5, first.stderr
     assert "a cluster of 1 tolerates no failure" in first.stderr
     for wrong, told in (
-        (["-n", "3", "--", "true"], "--fresh"),
+        (["-n", "3", "--", "true"], "--fresh deletes its data, records and logs"),
         (["-o", "lease=often", "--fresh"], "a lease is"),
         (["--json", "--", "true"], "both write to stdout"),
         (["--semaphore", "printers"], "write NAME=SIZE, such as printers=3"),
@@ -714,6 +715,23 @@ def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:
     assert int(second.stdout) > int(
         first.stdout
     )  # whatever was refused, the cluster has not forgotten anything
+
+
+@pytest.mark.parametrize(
+    ("options", "links", "warns"), [((), "perfect", False), (("--over", "none"), "", True)]
+)
+def test_up_puts_the_links_under_an_algorithm_that_it_needs(
+    tmp_path: Path, options: tuple[str, ...], links: str, warns: bool
+) -> None:
+    up = [*HABEMUS, "up", "-n", "3", "--algorithm", "bully", *options, "--", "habemus", "status"]
+    done = subprocess.run(
+        up, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "leader is node 3" in done.stdout
+    assert ("bully assumes reliable links" in done.stderr) is warns
+    offer = tomllib.loads((tmp_path / ".habemus" / "cluster.toml").read_text())["services"]
+    assert offer["elections"].get("over", "") == links
 
 
 def test_a_second_cluster_in_the_same_folder_is_refused(cluster: Cluster) -> None:

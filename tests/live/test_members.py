@@ -154,6 +154,30 @@ def test_what_up_has_started_grows_and_starts_again_as_it_was_left(tmp_path: Pat
         assert json.loads(listed.stdout)["members"] == [1, 2]
 
 
+def test_up_shows_the_nodes_that_join_and_says_at_its_end_what_it_stops(tmp_path: Path) -> None:
+    folder, (port,) = str(tmp_path / ".habemus"), reserved_ports(1)
+    file, address = f"{folder}/cluster.toml", f"127.0.0.1:{port}"
+    up = [sys.executable, "-m", "habemus", "up", "-n", "1", "--folder", folder]
+    with subprocess.Popen(
+        up, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert any(line.startswith("ready: ") for line in process.stdout)
+        joins = ("node", "--config", file, "--id", "2", "--join", "--bind", address)
+        with running(tmp_path, *joins):
+            adding = [sys.executable, "-m", "habemus", "member", "add", "2", address]
+            where = ["--cluster", folder, "--timeout", str(2 * PATIENCE)]
+            subprocess.run([*adding, *where], check=True, timeout=4 * PATIENCE)
+            assert any(line == f"node 2 is up at {address}\n" for line in process.stdout)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+    assert said.splitlines()[-2:] == [
+        f"habemus: stopping 1 node; the state stays in {folder}",
+        "habemus: node 2 was not started here and does not stop",
+    ]
+
+
 def test_the_leader_is_removed_while_a_lock_is_held(made: Made) -> None:
     nodes = made(3)
     take(nodes, 1)

@@ -25,7 +25,7 @@ from habemus.algorithms.mutex.elected_coordinator_members import (
     ElectedCoordinatorMembers,
 )
 from habemus.catalog.entries import Entry, find
-from habemus.core.assumptions import Crashes, Links
+from habemus.core.assumptions import Assumptions, Crashes, Links
 from habemus.core.process import Process, ProcessId
 from habemus.core.system import System, complete
 from habemus.core.values import Indication, Timer
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from habemus.runtimes.live.config import Config
     from habemus.runtimes.live.hosting.service import Feed, Service
 
+RAW = "none"
+"""The word of a user for no links that retransmit."""
 LINKS: dict[str, Process] = {
     "perfect": PerfectLinks(every=(50_000, 100_000)),
     "perfect-fifo": PerfectLinks(every=(50_000, 100_000), fifo=True),
@@ -288,6 +290,17 @@ def _shared(plan: Process) -> Election:
     return SharedElectionOfMembers() if has_members else SharedElection()
 
 
+def links_for(assumes: Assumptions, over: str | None = None) -> str:
+    """Return the links that a user chose, RAW for none, or the default: connections break, so they
+    are repaired where reliable links are assumed.
+    """
+    if over is not None:
+        return "" if over == RAW else over
+    if assumes.links is not Links.RELIABLE:
+        return ""
+    return "perfect-fifo" if assumes.fifo else "perfect"
+
+
 def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -> list[str]:
     """Return warnings about the choice of this algorithm for a live cluster."""
     entry = find(algorithm)
@@ -298,7 +311,7 @@ def warnings_of(algorithm: str, over: str, is_durable: bool, has_folder: bool) -
     if assumes.links is Links.RELIABLE and not over:
         found.append(
             f"{algorithm} assumes reliable links, and a broken connection loses messages in"
-            ' transit; write over = "perfect" (`up --over perfect`)'
+            ' transit; write over = "perfect"'
         )
     if assumes.crashes in (Crashes.NONE, Crashes.IDLE, Crashes.OUTSIDE) and not is_durable:
         found.append(

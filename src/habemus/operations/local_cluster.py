@@ -46,6 +46,9 @@ PORTS = range(15_000, 32_000)
 the port of a peer that is not up yet could otherwise get that very port, and reach itself.
 """
 STOP_SECONDS = 10.0
+STATE = ("data", "records", "logs")
+"""Folders of an earlier cluster that --fresh deletes."""
+FRESH_DELETES = "--fresh deletes its data, records and logs"
 SERVICES = {"mutex": "locks", "election": "elections", "detector": "detectors"}
 
 
@@ -177,12 +180,12 @@ def prepare(folder: Path, text: str, *, fresh: bool) -> tuple[Config, list[Servi
         config = load(draft, {}, {})
         services = all_services(config)
         if fresh:
-            for name in ("data", "records", "logs"):
+            for name in STATE:
                 shutil.rmtree(folder / name, ignore_errors=True)
         elif any((folder / "data").glob("*")) and not _is_alike(earlier_cluster(folder), config):
             raise click.ClickException(
                 f"{folder} has the stable memory of a cluster with other nodes or another"
-                " algorithm; delete it with --fresh, or choose another --folder"
+                f" algorithm; {FRESH_DELETES}, or choose another --folder"
             )
         draft.replace(path)
     finally:
@@ -283,7 +286,8 @@ class LocalCluster:
             {
                 number: NodeClient(NodeAddress("", *each.address), credentials, str(each.address))
                 for number, each in self.nodes.items()
-            }
+            },
+            credentials,
         )
 
     def ended(self) -> list[LocalNode]:

@@ -33,6 +33,11 @@ class NodeClient:
         self._connection = connection
         self._asked = 0
 
+    @property
+    def welcome(self) -> dict[str, Any]:
+        """The welcome of the node, kept up to date; empty while there is no connection."""
+        return {} if self._connection is None else self._connection.welcome
+
     def ask(self, word: str, *rest: object) -> dict[str, Any]:
         """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         if self._connection is None:
@@ -75,14 +80,32 @@ class ClusterSurvey:
     def __init__(
         self, clients: Mapping[int, NodeClient], credentials: Credentials | None = None
     ) -> None:
-        self.clients = clients
+        self.clients = dict(sorted(clients.items()))
         self.credentials = credentials or Credentials()
-        self._threads = ThreadPoolExecutor(min(MOST_AT_ONCE, len(clients)))
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE)
 
     def look(self) -> ClusterView:
         """Ask all nodes at once, and join their answers."""
+        self._follow_members()
         asked = {node: self._threads.submit(each.status) for node, each in self.clients.items()}
         return cluster_view({node: each.result() for node, each in asked.items()})
+
+    def _follow_members(self) -> None:
+        """Ask the nodes that are added to the cluster, and no longer those that are removed."""
+        welcomes = [each.welcome for each in self.clients.values()]
+        newest = max(welcomes, key=lambda each: each.get("configuration", 0), default={})
+        if "configuration" not in newest:
+            return
+        nodes = {int(number): address for number, address in newest["nodes"].items()}
+        for number in [each for each in self.clients if each not in nodes]:
+            self.clients.pop(number).close()
+        for number, address in nodes.items():
+            known = self.clients.get(number)
+            if known is None or known.address != address:
+                if known is not None:
+                    known.close()
+                at = cluster_address(address).nodes[0]
+                self.clients[number] = NodeClient(at, self.credentials, address)
 
     def close(self) -> None:
         """Close all connections."""

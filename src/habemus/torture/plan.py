@@ -9,7 +9,7 @@ from pathlib import Path
 from habemus.catalog.entries import find
 from habemus.core.assumptions import Assumptions, Links, Timing
 from habemus.core.words import did_you_mean
-from habemus.deployment.services import LINKS, live_options, services_of
+from habemus.deployment.services import LINKS, RAW, links_for, live_options, services_of
 from habemus.problems.fencing import GrantedWithToken
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.hosting.service import Service
@@ -30,7 +30,6 @@ LOCKS = "locks"
 SHORTEST_THINK_S = 0.006
 MOST_GRANTS = 400_000
 """Approximate limit of grants in a torture: the judge keeps all of them in memory."""
-RAW = "none"
 USUAL = ("kill", "pause", "cut")
 
 
@@ -57,15 +56,6 @@ def excuses(assumes: Assumptions) -> tuple[str, ...]:
     Where ME1 holds without pauses, only a client that is cut off or paused is an excuse.
     """
     return OUT_OF_HEARING if "ME1" in assumes.holds_without_pauses else tuple(KINDS)
-
-
-def links_for(assumes: Assumptions) -> str:
-    """Return the default links: connections break, so they are repaired where reliable links are
-    assumed.
-    """
-    if assumes.links is not Links.RELIABLE:
-        return ""
-    return "perfect-fifo" if assumes.fifo else "perfect"
 
 
 def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
@@ -162,12 +152,9 @@ def plan_of(
     entry = find(_from_anywhere(algorithm))
     if not issubclass(entry.algorithm, Mutex):
         raise BadPlan(f"{algorithm} is not a mutual exclusion algorithm; torture tests locks")
-    if over is None:
-        over = links_for(entry.assumes)
-    elif over == RAW:
-        over = ""
-    elif over not in LINKS:
+    if over is not None and over not in (*LINKS, RAW):
         raise BadPlan(f"unknown links {over!r}; use {', '.join(LINKS)} or {RAW}")
+    over = links_for(entry.assumes, over)
     allowed = tolerated(entry.assumes, over)
     kinds = (
         kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in allowed)

@@ -17,8 +17,9 @@ import click
 
 from habemus.cli.commands.node import live
 from habemus.cli.commands.status import LOCK_HEADS, lock_row, node_row
-from habemus.cli.output import Exit, json_option, option_option, over_option, say_json
-from habemus.deployment.services import SHARED
+from habemus.cli.output import Exit, json_option, option_option, say_json
+from habemus.core.words import counted
+from habemus.deployment.services import LINKS, RAW, SHARED
 from habemus.operations.cluster_view import ClusterView, changes
 from habemus.runtimes.live.default_cluster import FOLDER
 from habemus.supervise.locked_command import NOT_EXECUTABLE, NOT_FOUND, UNREACHABLE
@@ -54,7 +55,14 @@ ELECTION_SECONDS = 5.0
     ),
 )
 @option_option
-@over_option
+@click.option(
+    "--over",
+    type=click.Choice([*LINKS, RAW]),
+    help=(
+        "Run every process over links that retransmit, or over none.  [default: those that the"
+        " algorithm needs]"
+    ),
+)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -94,6 +102,8 @@ def up(
 ) -> int:
     """Start a cluster of node processes on this machine and show its state until Ctrl-C.
 
+    Ctrl-C stops the nodes, which is an orderly end: exit code 0.  Their state stays in the folder.
+
     With COMMAND: run it when the cluster is ready, with HABEMUS_CLUSTER set, then stop the cluster
     and exit with COMMAND's exit code.
     """
@@ -114,7 +124,7 @@ def up(
 
 def _as_left(folder: Path, given: dict[str, Any]) -> Config | None:
     """Return the cluster in the folder if `habemus member` has changed it: its file stays."""
-    from habemus.operations.local_cluster import earlier_cluster
+    from habemus.operations.local_cluster import FRESH_DELETES, earlier_cluster
 
     found = earlier_cluster(folder)
     if found is None or found.written_version is None:
@@ -124,8 +134,8 @@ def _as_left(folder: Path, given: dict[str, Any]) -> Config | None:
     if any(given.values()):
         raise click.ClickException(
             f"the members of the cluster in {folder} were changed by `habemus member`, and it has"
-            f" nodes {', '.join(map(str, found.nodes))}: start it without other options, or delete"
-            " it with --fresh"
+            f" nodes {', '.join(map(str, found.nodes))}: start it without other options;"
+            f" {FRESH_DELETES}, or choose another --folder"
         )
     return found
 
@@ -149,7 +159,7 @@ def _configured(
     if algorithm is None:
         earlier = None if fresh else earlier_cluster(folder)
         algorithm = _default_algorithm(earlier, fixed=no_data or record)
-    offers = _offers(algorithm, options, over or "")
+    offers = _offers(algorithm, options, over)
     ports = free_ports(size) if port is None else list(range(port, port + size))
     sizes = dict(map(_size_of, semaphores))
     text = file_of(ports, offers, keeps=not no_data, records=record, semaphores=sizes)
@@ -195,15 +205,16 @@ def _default_algorithm(earlier: Config | None, *, fixed: bool) -> str:
     return FIXED_ALGORITHM if is_fixed else DEFAULT_ALGORITHM
 
 
-def _offers(algorithm: str, options: tuple[str, ...], over: str) -> dict[str, ServiceConfig]:
+def _offers(algorithm: str, options: tuple[str, ...], over: str | None) -> dict[str, ServiceConfig]:
     from habemus.catalog.entries import find
-    from habemus.deployment.services import live_options
+    from habemus.deployment.services import links_for, live_options
     from habemus.operations.local_cluster import SERVICES
     from habemus.runtimes.live.config import ServiceConfig
 
+    entry = find(algorithm)
     return {
-        SERVICES[find(algorithm).problem.name]: ServiceConfig(
-            algorithm, live_options(algorithm, options), over
+        SERVICES[entry.problem.name]: ServiceConfig(
+            algorithm, live_options(algorithm, options), links_for(entry.assumes, over)
         )
     }
 
@@ -246,6 +257,8 @@ class _Run:
         try:
             return self._run()
         finally:
+            if not self._command:
+                self._say_end()
             killed = self._cluster.stop()
             if killed:
                 self._say(
@@ -337,6 +350,14 @@ class _Run:
 
     def _say(self, line: str, *, err: bool = False) -> None:
         click.echo(f"habemus: {line}" if err else line, err=err)
+
+    def _say_end(self) -> None:
+        own = self._cluster.nodes
+        stays = f"; the state stays in {self._folder}" if self._config.data else ""
+        self._say(f"stopping {counted(len(own), 'node')}{stays}", err=True)
+        for number in self._cluster.survey.clients:
+            if number not in own:
+                self._say(f"node {number} was not started here and does not stop", err=True)
 
     def _say_ready(self) -> None:
         assert self._seen is not None
