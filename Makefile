@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs wire cards clean
+.PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs film wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -158,6 +158,10 @@ docs: $(VENV)/.test-ready
 	$(BIN)/pytest -q -n auto --habemus-rewrite tests/scenarios tests/architecture/test_docs.py tests/architecture/test_api_page.py tests/docs
 	@mkdir -p build
 	$(BIN)/habemus scenario --sheet build/scenarios.html
+
+# The moving picture of the lab, in light and dark colours, taken in Chromium: a minute.
+film: $(VENV)/.test-ready bench-lab-needs
+	$(BIN)/python -m tests.lab.film docs/images/lab-film.png
 
 # Writes anew the code of the printing system's wire.
 wire: $(VENV)/.test-ready

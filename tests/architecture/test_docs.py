@@ -13,6 +13,8 @@ from habemus.catalog.entries import SECTIONS, entries
 from habemus.scenarios import find, scenarios
 
 ROOT = Path(__file__).parents[2]
+LOGO = ROOT / "src" / "habemus" / "lab" / "page" / "icon.svg"
+"""The lab's icon, of which the documents have a copy."""
 DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
 """All pages but README.md and its translation (test_readme.py)."""
 
@@ -38,6 +40,7 @@ def generated() -> dict[Path, str]:
         ROOT / "docs" / "algorithms.md": _catalog_page(),
         ROOT / "docs" / "faults.md": faults.page(),
         ROOT / "docs" / "glossary.md": glossary.page(),
+        ROOT / "docs" / "images" / "logo.svg": LOGO.read_text(encoding="utf-8"),
     }
 
 

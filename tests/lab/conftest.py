@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,9 @@ class LabPage:
         until(lambda: self.js(IDLE), "the page is idle")
 
 
-@pytest.fixture(scope="module")
-def lab_url() -> Iterator[str]:
+@contextmanager
+def running_lab() -> Iterator[str]:
+    """Start a lab and yield its address."""
     command = [sys.executable, "-m", "habemus", "lab", "--json", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as lab:
         try:
@@ -145,6 +147,12 @@ def lab_url() -> Iterator[str]:
         finally:
             lab.terminate()
             assert lab.wait(30) in (0, -signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def lab_url() -> Iterator[str]:
+    with running_lab() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
