@@ -17,7 +17,7 @@ from benchmarks.live import judging
 from benchmarks.live.judging import Sample
 from benchmarks.live.peers.limits import CarelessDoor
 from benchmarks.live.rival import Absent, Door, Service, on_cores, spent_ns
-from benchmarks.live.worker import Cycles, Threads, Worker
+from benchmarks.live.worker import Cycles, FreshCycles, Threads, Worker
 
 LEAD_NS = 30_000_000
 """Between telling clients when to begin and that moment."""
@@ -59,6 +59,7 @@ class Case:
     threads: int = (
         0  # for each client process, each with a lock of its own; 0: all clients want the same lock
     )
+    fresh: bool = False  # each cycle takes a lock of another name, which was never used
     cores: frozenset[int] | None = None
     bounds: Mapping[str, int] = field(default_factory=dict)
     """The bound on overtaking of the contenders that have one."""
@@ -170,7 +171,7 @@ def _round(case: Case, workers: Sequence[Worker], seconds: float, stay: float) -
                 )
             )
         else:
-            job = Cycles("bench", begin, end, stay)
+            job = (FreshCycles if case.fresh else Cycles)("bench", begin, end, stay)
         worker.begin(job)
     found = [worker.result() for worker in workers]
     if case.threads:

@@ -127,10 +127,11 @@ class Habemus(Service):
     # Doors.
 
     def at(self, number: int) -> Door:
-        return Door(self.path(number))
-
-    def by_tcp(self, number: int) -> Door:
+        """By TCP, as all peers that are asked from other machines."""
         return Door(f"127.0.0.1:{self._ports[number]}")
+
+    def local(self, number: int) -> Door:
+        return Door(self.path(number))
 
     def everywhere(self, count: int) -> list[Door]:
         """The clients spread over the nodes."""
@@ -138,7 +139,7 @@ class Habemus(Service):
 
     def keeping(self, number: int) -> Door:
         """For a client that keeps a lock until somebody else asks for it."""
-        return Door(self.path(number), keeps=True)
+        return Door(f"127.0.0.1:{self._ports[number]}", keeps=True)
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,31 @@ class Cycles:
 
 
 @dataclass(frozen=True)
+class FreshCycles:
+    """Acquire and release locks whose names nobody has used before."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+    stay_seconds: float = 0.0
+
+    def __call__(self, client: Client) -> Stays:
+        stays = Stays()
+        time.sleep(max(0, self.begin_ns - time.monotonic_ns()) / 1e9)
+        while (asked := time.monotonic_ns()) < self.end_ns:
+            lock = client.lock(f"{self.name}-{asked}")
+            lock.acquire()
+            began = time.monotonic_ns()
+            if self.stay_seconds:
+                time.sleep(self.stay_seconds)
+            stays.ended.append(time.monotonic_ns())
+            lock.release()
+            stays.asked.append(asked)
+            stays.began.append(began)
+        return stays
+
+
+@dataclass(frozen=True)
 class Threads:
     """Several cycles at a time, each of a lock of its own."""
 

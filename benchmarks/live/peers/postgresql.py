@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.live.rival import Service, program
+from benchmarks.live.rival import Service, free_port, program
 
 
 class PostgreSQL(Service):
@@ -59,12 +59,10 @@ class PostgreSQL(Service):
         ]
         self.spawn(made, folder, lambda: Path(f"{data}/global/pg_control").exists())
         self._processes.pop().wait()
-        self._place = f"host={self._home} user=bench dbname=postgres"
-        self.spawn(
-            [*prefix, postgres, "-D", data, "-k", self._home, "-c", "listen_addresses="],
-            folder,
-            self._is_up,
-        )
+        port = free_port()
+        self._place = f"host=127.0.0.1 port={port} user=bench dbname=postgres"
+        listening = ["-p", f"{port}", "-k", self._home, "-c", "listen_addresses=127.0.0.1"]
+        self.spawn([*prefix, postgres, "-D", data, *listening], folder, self._is_up)
 
     def _is_up(self) -> bool:
         psycopg = import_module("psycopg")
