@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from habemus.cli.app import run
+from habemus.cli import run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

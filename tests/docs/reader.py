@@ -67,8 +67,8 @@ def blocks(page: Path) -> list[Block]:
                 match[1],
                 match[2],
                 file=saved[1] if saved else "",
-                left_out=mark[2] if mark and mark[1] == "not run" else "",
-                long=bool(mark) and mark[1] != "not run",
+                left_out=mark[2] if mark is not None and mark[1] == "not run" else "",
+                long=mark is not None and mark[1] != "not run",
                 below_console=bool(found)
                 and found[-1].language == "console"
                 and not before.strip(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import struct
 import sys
 import zlib
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from playwright.sync_api import Browser, sync_playwright
-from tests.lab.conftest import CHROMIUM, FLAGS, LabPage, running_lab
+from tests.lab.conftest import FLAGS, LabPage, running_lab
 
 SCENARIO = "central-holder-slow"
 FIRST = 4
@@ -163,7 +164,9 @@ def captions(png: bytes) -> Any:
 
 def main(path: Path) -> None:
     with running_lab() as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=list(FLAGS)
+        )
         for colours, file in (
             ("light", path),
             ("dark", path.with_stem(f"{path.stem}-dark")),

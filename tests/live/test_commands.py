@@ -393,7 +393,10 @@ def test_options_end_at_the_command(cluster: Cluster, tmp_path: Path) -> None:
 def test_a_command_under_a_lock_starts_almost_as_fast_as_python(cluster: Cluster) -> None:
     """At most three times the processor time.  Importing click alone takes four times as long."""
     habemus = Path(sys.executable).with_name("habemus")
-    commands = {"python": [sys.executable, "-c", "pass"], "lock": [habemus, "lock", "x", "true"]}
+    commands = {
+        "python": [sys.executable, "-c", "pass"],
+        "lock": [str(habemus), "lock", "x", "true"],
+    }
     used: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(12):
         for name, command in commands.items():

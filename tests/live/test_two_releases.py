@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,7 @@ def test_another_wire_version_is_refused_at_both_ends(tmp_path: Path) -> None:
         )
         for number, begin in ((1, "refused a connection"), (3, "cannot reach node 1")):
             log = nodes.folder / f"{number}.log"
-            until(lambda log=log, begin=begin: found_line(log, begin, by_one))
+            until(partial(found_line, log, begin, by_one))
         # At clients: a lock by the command and by the program, and what an operator asks.
         by_three = (
             f"the client speaks wire version {WIRE_VERSION}, and node 3 (habemus {NEXT}) speaks"
