@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run make targets on another Debian: tests/debian.sh SUITE root|user FOLDER TARGET...
+# Run make targets on another Debian: tests/debian.sh SUITE root|user FOLDER 'TARGET [VARIABLE=VALUE]...'...
 #
 # A base system of the suite is kept in build/debian.  Each run has a layer of its own above it, with
 # a clean clone of HEAD in FOLDER of the home directory, and only what a newcomer's machine has.
@@ -61,7 +61,7 @@ inside() {
         began=$SECONDS
         status=0
         chroot --userspec="$who" --groups= "$root" env -i "${registries[@]}" HOME="$home" PATH=/usr/bin:/bin \
-            sh -c 'cd "$1" && shift && exec make "$@"' sh "$home/$folder" $target || status=$?
+            sh -c 'cd "$1" && eval "make $2"' sh "$home/$folder" "$target" || status=$?
         echo "tests/debian.sh: make $target as $who on $(cat "$root/etc/debian_version"):" \
             "exit code $status after $((SECONDS - began)) s"
         [ $status = 0 ] || exit $status
