@@ -1,4 +1,4 @@
-"""Every page can be followed: its commands run in the order of the page, and print what it shows.
+"""Every page of docs/ can be followed: its commands run in order, and print what it shows.
 
 `grep -n '<!-- ' docs/*.md` lists the blocks that are not run, with their reasons.
 """
@@ -14,9 +14,9 @@ from tests.docs.reader import Reader, blocks
 ROOT = Path(__file__).parents[2]
 WITHOUT_COMMANDS = ("algorithms.md", "api.md", "cards.md", "glossary.md")
 PAGES = [
-    ROOT / "README.md",
-    *(each for each in sorted((ROOT / "docs").glob("*.md")) if each.name not in WITHOUT_COMMANDS),
+    each for each in sorted((ROOT / "docs").glob("*.md")) if each.name not in WITHOUT_COMMANDS
 ]
+"""README.md has a test of its own, tests/architecture/test_readme.py."""
 DRAWN_ELSEWHERE = ("central-holder-slow.svg", "detectors.svg", "lab")
 """By tests/architecture, in minutes, and by tests/lab."""
 
@@ -48,7 +48,7 @@ def pictures(page: Path) -> list[str]:
 def test_every_command_of_the_page_is_followed_or_marked(page: Path) -> None:
     """A block of another language for commands would be run by nobody."""
     if page.name.startswith("printing"):
-        return  # `make print-demo` runs its commands
+        return  # tests/live/printing/test_chapter.py runs its commands
     for block in blocks(page):
         assert block.language not in ("sh", "bash", "shell"), f"{block.at}: write ```console"
     indented = re.findall(r"^ {4}(?:\$ |habemus |make |python ).*", page.read_text("utf-8"), re.M)

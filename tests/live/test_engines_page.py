@@ -77,7 +77,7 @@ def test_code_before_and_after_moving(name: str) -> None:
 
 def test_the_offset_of_tokens(tmp_path: Path) -> None:
     """The token of the command lies between those of clients without an offset, but for it."""
-    (command,) = re.findall(r"^```sh\n(habemus lock .*habemus_token_offset.*)\n```", PAGE, re.M)
+    (command,) = re.findall(r"^\$ (habemus lock .*habemus_token_offset.*)$", PAGE, re.M)
     (offset,) = map(int, re.findall(r"habemus_token_offset=(\d+)", command))
     report = tmp_path / "report.sh"
     report.write_text("#!/bin/sh\necho $HABEMUS_TOKEN\n")

@@ -54,7 +54,7 @@ def test_make_demo_runs_the_demo() -> None:
     planned = subprocess.run(
         ["make", "demo", "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    assert planned.rstrip().endswith(".venv/bin/python examples/printing/demo.py build/demo")
+    assert ".venv/bin/python examples/printing/demo.py build/demo" in planned.splitlines()
 
 
 @pytest.fixture

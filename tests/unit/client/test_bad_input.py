@@ -95,7 +95,7 @@ def test_the_asynchronous_client_looks_at_numbers_as_well(fake_node: Start) -> N
 def test_numbers_on_the_command_line(option: str, number: str) -> None:
     done = lock(option, number, "x", "--", "true")
     assert done.returncode == 2
-    assert f"Invalid value for '{option}'" in done.stderr
+    assert f"{option}: '{number}' is not a number" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -152,7 +152,7 @@ class Deframer:
             (header,) = _HEADER.unpack_from(data, start)
             mark, length = header >> 24, header & 0xFFFFFF
             if mark != MARK:
-                self.refused = Refused(f"byte {mark} where a frame begins; the sender is no node")
+                self.refused = Refused(f"byte {mark} begins a frame; the sender is not a node")
                 break
             if length > self.limit:
                 self.refused = Refused(f"frame of {length} bytes; the limit is {self.limit}")

@@ -99,7 +99,7 @@ class TestFrames:
         deframer = Deframer()
         assert deframer.feed(framed(b"good") + b"GET / HTTP/1.1\r\n") == [b"good"]
         assert deframer.refused is not None
-        assert deframer.refused.reason == "byte 71 where a frame begins; the sender is no node"
+        assert deframer.refused.reason == "byte 71 begins a frame; the sender is not a node"
         assert deframer.feed(framed(b"good")) == []
 
     def test_an_announced_size_beyond_the_limit_is_refused_before_it_comes(self) -> None:
