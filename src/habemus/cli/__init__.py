@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         from habemus.cli.failures import report
 
-        return report(error)
+        return report(error, arguments)
     return code
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from habemus.argument_names import FLAGS
-from habemus.cli.output import Exit
+from habemus.cli.output import Exit, errors_as_json
 from habemus.core.words import did_you_mean
 
 SECTIONS = {
@@ -105,7 +105,7 @@ class _Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            hint = did_you_mean(args[0], COMMANDS, "`habemus help` lists them")
+            hint = did_you_mean(args[0], COMMANDS, "`habemus help` lists the commands")
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}") from None
 
 
@@ -158,6 +158,7 @@ def habemus() -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are raised."""
+    errors_as_json.set(False)
     shell = os.environ.get(COMPLETE)
     if shell:
         from click.shell_completion import shell_complete

@@ -15,8 +15,8 @@ from opcode import opmap
 
 import click
 
-from habemus.cli import INTERRUPTED
-from habemus.cli.output import Exit
+from habemus.cli import INTERRUPTED, LOCKING
+from habemus.cli.output import Exit, errors_as_json, say_error
 from habemus.core.words import did_you_mean
 
 PLAIN_WORDS = {
@@ -29,7 +29,7 @@ PLAIN_WORDS = {
 DEBUG = "HABEMUS_DEBUG"
 
 
-def report(error: Exception) -> int:
+def report(error: Exception, arguments: list[str]) -> int:
     """Report an error that ended the program; return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -38,9 +38,23 @@ def report(error: Exception) -> int:
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     code, line = _described(error)
-    with suppress(OSError):  # nobody reads it
-        click.echo(f"habemus: {' '.join(line.split())}", err=True)
+    with suppress(OSError):  # stderr may have no reader
+        say_error(line, _wants_json(error, arguments))
     return code
+
+
+def _wants_json(error: Exception, arguments: list[str]) -> bool:
+    """Return whether the command was called with --json, also if its options are wrong."""
+    if arguments and arguments[0] in LOCKING:
+        return False  # stdout is that of COMMAND
+    if errors_as_json.get():
+        return True
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return False
+    command = error.ctx.command
+    takes_json = any(each.name == "as_json" for each in command.params)
+    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return (takes_json or isinstance(command, click.Group)) and "--json" in ours
 
 
 def _described(error: Exception) -> tuple[int, str]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
@@ -47,10 +48,21 @@ LEAST_ROOM = 30
 """Text beside a head that leaves less room than this continues below the head."""
 FURTHER_IN = 6
 
+errors_as_json: ContextVar[bool] = ContextVar("errors_as_json", default=False)
+"""Whether the command was called with --json: an error is then a JSON document, too."""
+
+
+def _note_json(_: click.Context, __: click.Parameter, as_json: bool) -> bool:
+    errors_as_json.set(as_json)
+    return as_json
+
+
 json_option = click.option(
     "--json",
     "as_json",
     is_flag=True,
+    is_eager=True,  # noted before another option is found wrong
+    callback=_note_json,
     help="Print one JSON document on stdout; messages go to stderr.",
 )
 option_option = click.option(
@@ -95,6 +107,15 @@ class FiniteRange(click.FloatRange):
 
 def say_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def say_error(message: str, as_json: bool) -> None:
+    """Print an error on one line: text on stderr, or a JSON document on stdout."""
+    line = " ".join(message.split())
+    if as_json:
+        click.echo(json.dumps({"error": line}, ensure_ascii=False))
+    else:
+        click.echo(f"habemus: {line}", err=True)
 
 
 def columns() -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from habemus.cli.commands.lock import cluster_options, service_option
-from habemus.cli.output import Exit
+from habemus.cli.output import Exit, json_option
 from habemus.fencing.tokens import token_text
 from habemus.runtimes.live.clients.protocol import ELECTIONS
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @cluster_options
 @service_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document per line.")
+@json_option
 def watch(
     name: str,
     election: bool,
@@ -42,6 +42,7 @@ def watch(
     """Print the holder of the lock NAME: one line now, and one for every change, until Ctrl-C.
 
     In a cluster of `habemus up --algorithm bully`, or with another election: the node that leads.
+    With --json: one document per line.
 
     The lines are for observation only.  They may be late, and short holds may be missing: do not
     decide by them whether a lock is held.
