@@ -231,18 +231,21 @@ def progress(title: str, total: int | None = None) -> Iterator[Progressing]:
                 TimeElapsedColumn,
                 TimeRemainingColumn,
             )
+            from rich.table import Column
 
-            beside_bar = TextColumn("{task.fields[beside]}", markup=False)
-            columns = [
+            def time_column() -> Column:
+                return Column(min_width=7)  # 0:00:00, at any width of the terminal
+
+            remaining = [TimeRemainingColumn(table_column=time_column())] if total else []
+            beside_bar = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+            shown = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                beside_bar,
-                TimeElapsedColumn(),
-            ]
-            shown = Progress(
-                *columns,
-                *([TimeRemainingColumn()] if total else []),
+                BarColumn(bar_width=20),
+                TimeElapsedColumn(table_column=time_column()),
+                *remaining,
+                TextColumn("{task.fields[beside]}", markup=False, table_column=beside_bar),
+                expand=True,
                 console=Console(stderr=True),
                 transient=True,
             )

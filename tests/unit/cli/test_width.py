@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import sys
+import time
 
 import pytest
+from click import unstyle
 from tests.unit.cli.conftest import Habemus, Terminal
+
+from habemus.cli.output import progress
 
 TO_PASTE = ("habemus run ", "as a command")
 """Lines that hold a command are not folded: a reader pastes them."""
@@ -39,6 +46,25 @@ def test_no_line_is_wider_than_the_terminal(terminal: Terminal, columns: int, co
         and "  digest  " not in line
     ]
     assert wide == []
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_progress_bar_shows_both_times(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    began = time.monotonic()
+    with progress("check", 4_000_000) as update:
+        monkeypatch.setattr(time, "monotonic", lambda: began + 2)
+        update(2_000_000, "2,000,000 states, 131,724/s, depth 14, 55,236 to visit")
+    lines = [line for line in unstyle(screen.getvalue()).splitlines() if "check" in line]
+    assert lines and max(map(len, lines)) <= columns
+    assert re.search(r" 0:00:\d\d (0:00:\d\d|-:--:--) 2,000,000 ", lines[-1])
 
 
 def test_titles_are_one_line(habemus: Habemus) -> None:
