@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
+import termios
 import time
-from collections.abc import Callable
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -69,7 +74,9 @@ def top(
     as_json: bool,
     **credential_files: str | None,
 ) -> int:
-    """Show who holds which lock, who waits, and for how long, until Ctrl-C.
+    """Show who holds which lock, who waits, and for how long, until q or Ctrl-C.
+
+    Any other key refreshes at once.
 
     With --json: one document with --once, else one line per refresh.
     """
@@ -86,10 +93,12 @@ def top(
                 say(seen, shown)
             return Exit.OK if seen.is_well else Exit.FAILED
         show = _print_line if as_json else _screen()
-        while True:
-            seen = survey.look()
-            show(seen, sorted(seen.locks, key=ORDERS[sort]), rows)
-            time.sleep(interval)
+        with _keyboard() as quits_within:
+            while True:
+                seen = survey.look()
+                show(seen, sorted(seen.locks, key=ORDERS[sort]), rows)
+                if quits_within(interval):
+                    return Exit.OK
     except KeyboardInterrupt:
         return Exit.OK
     finally:
@@ -160,6 +169,31 @@ def say(seen: ClusterView, locks: list[LockView]) -> None:
 
 def _print_line(seen: ClusterView, locks: list[LockView], rows: int | None) -> None:
     click.echo(json.dumps(plain(seen, locks[: rows or len(locks)]), ensure_ascii=False))
+
+
+def _never_quits_within(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+@contextmanager
+def _keyboard() -> Iterator[Callable[[float], bool]]:
+    """Yield a function that waits for seconds or for a key, and returns whether the key was q."""
+    if not sys.stdin.isatty():
+        yield _never_quits_within
+        return
+    file = sys.stdin.fileno()
+    before = termios.tcgetattr(file)
+
+    def quits_within(seconds: float) -> bool:
+        typed, _, _ = select.select([file], [], [], seconds)
+        return bool(typed) and b"q" in os.read(file, 1_024).lower()
+
+    tty.setcbreak(file)  # Ctrl-C is a signal as before
+    try:
+        yield quits_within
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
 
 
 def _screen() -> Callable[[ClusterView, list[LockView], int | None], None]:
