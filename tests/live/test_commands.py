@@ -15,8 +15,10 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -682,7 +684,45 @@ def test_status(cluster: Cluster) -> None:
     assert ended(holder)[0] == 0
 
 
+def test_top_ends_at_q(cluster: Cluster) -> None:
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(cluster.folder)
+        os.execve(sys.executable, [*HABEMUS, "top", "--interval", "3600"], cluster.environment)
+    before = termios.tcgetattr(terminal)
+    shown = b""
+    while b"3 of 3 nodes up" not in shown:
+        os.write(terminal, b" ")  # refreshes at once
+        shown += os.read(terminal, 65_536)
+    os.write(terminal, b"q")
+    with suppress(OSError):  # the program has closed the terminal
+        while os.read(terminal, 65_536):
+            pass
+    _, status = os.waitpid(process, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert termios.tcgetattr(terminal)[3] == before[3]
+    os.close(terminal)
+
+
 # Up.
+
+
+def test_up_needs_no_home_that_can_be_written(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*HABEMUS, "up", "-n", "1", "--json"],
+        cwd=tmp_path,
+        env=environment(tmp_path) | {"XDG_STATE_HOME": "/proc"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as up:
+        assert up.stdout is not None and up.stderr is not None
+        assert "}\n" in iter(up.stdout.readline, "")
+        up.send_signal(signal.SIGINT)
+        said = up.stderr.read()
+    assert up.returncode == 0
+    assert "/proc/habemus: No such file or directory; commands in other folders need" in said
+    assert f"--cluster {tmp_path}/.habemus" in said
 
 
 def test_up_runs_a_command_and_leaves_with_its_code(tmp_path: Path) -> None:

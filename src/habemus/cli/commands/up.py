@@ -110,7 +110,7 @@ def up(
     if command and as_json:
         raise click.UsageError("--json and COMMAND exclude each other: both write to stdout")
     with live():
-        from habemus.operations.local_cluster import occupied, remember
+        from habemus.operations.local_cluster import occupied
 
         folder = folder.absolute()
         with occupied(folder):
@@ -118,8 +118,21 @@ def up(
                 folder, fresh=fresh, **given
             )
             if not command:  # with a command, the cluster ends before another client could use it
-                remember(folder)
+                _remember(folder)
             return _Run(config, folder, list(command), restart, as_json).run()
+
+
+def _remember(folder: Path) -> None:
+    from habemus.operations.local_cluster import remember
+
+    try:
+        remember(folder)
+    except OSError as error:  # a home that is missing or read-only
+        click.echo(
+            f"habemus: {error.filename}: {error.strerror};"
+            f" commands in other folders need --cluster {folder}",
+            err=True,
+        )
 
 
 def _as_left(folder: Path, given: dict[str, Any]) -> Config | None:

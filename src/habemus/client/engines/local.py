@@ -265,7 +265,10 @@ class LocalEngine(Engine):
         except ValueError as reason:
             raise RefusedByNode(str(reason)) from None
         except OSError as reason:
-            raise Unreachable(f"{self._folder}: {reason.strerror}") from None
+            raise Unreachable(
+                f"{self._folder}: {reason.strerror}; name a folder that you may write to:"
+                " local:///path"
+            ) from None
         self._is_checked = True
 
     def _path(self, key: str) -> str:

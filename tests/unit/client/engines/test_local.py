@@ -45,6 +45,11 @@ def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
     assert (tmp_path / "state" / "locks").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_folder_that_cannot_be_made_is_named_with_a_remedy() -> None:
+    with pytest.raises(habemus.Unreachable, match=r"^/proc/locks: .*; name a folder .*local:///"):
+        token(Path("/proc/locks"))
+
+
 def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
