@@ -13,9 +13,7 @@ from tests.docs.reader import Reader, blocks
 
 ROOT = Path(__file__).parents[2]
 WITHOUT_COMMANDS = ("algorithms.md", "api.md", "cards.md", "glossary.md")
-PAGES = [
-    each for each in sorted((ROOT / "docs").glob("*.md")) if each.name not in WITHOUT_COMMANDS
-]
+PAGES = [each for each in sorted((ROOT / "docs").glob("*.md")) if each.name not in WITHOUT_COMMANDS]
 """README.md has a test of its own, tests/architecture/test_readme.py."""
 DRAWN_ELSEWHERE = ("central-holder-slow.svg", "detectors.svg", "lab")
 """By tests/architecture, in minutes, and by tests/lab."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from habemus.core.properties import Verdict
+from habemus.core.words import counted
 from habemus.runs.check import CheckReport
 from habemus.runs.simulate import Report
 from habemus.scenarios import ScenarioOutcome
@@ -203,7 +204,7 @@ class CheckResult(_Result[CheckReport]):
     def bound(self) -> str:
         """The bound of the search, in words."""
         check = self._report.check
-        return f"{check.n} participants, {check.description(self._report.entry)}"
+        return f"{counted(check.n, 'participant')}, {check.description(self._report.entry)}"
 
     @property
     def command(self) -> str:

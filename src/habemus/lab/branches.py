@@ -16,6 +16,7 @@ from habemus.core.events import Event
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Kind, Verdict
 from habemus.core.system import System
+from habemus.core.words import counted
 from habemus.runs.execution import KEEP_LIMIT, Execution
 from habemus.runs.interventions import parsed, written
 from habemus.runs.interventions import what as parsed_intervention
@@ -120,7 +121,7 @@ class SimulatedBranch:
         self.entry = self.execution.entry
         self.system = self.execution.system
         self.setup = self.execution.setup
-        self.title = title or f"{setup.algorithm}, {setup.n} participants"
+        self.title = title or f"{setup.algorithm}, {counted(setup.n, 'participant')}"
         self._first: dict[str, int] = {}
         self.execution.advance(0)
 

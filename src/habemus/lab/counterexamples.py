@@ -11,6 +11,7 @@ from typing import Any
 from habemus.catalog.entries import Entry, find
 from habemus.core.events import Event
 from habemus.core.properties import Finding, Verdict
+from habemus.core.words import counted
 from habemus.lab.branches import LabError, PossibleEvent, first_event_of
 from habemus.runs.author_errors import attribute_to_algorithm
 from habemus.runs.check import Check, perform
@@ -51,7 +52,7 @@ class PlayedBranch:
         self.entry: Entry = check.judged(find(check.algorithm))
         self._stage = Stage(check, self.entry)
         self.system = self._stage.system
-        self.title = f"{check.algorithm}, {check.n} participants: counterexample"
+        self.title = f"{check.algorithm}, {counted(check.n, 'participant')}: counterexample"
         self.made: list[Step] = [step for step in planned if step.kind == "start"]
         self._planned = [step for step in planned if step.kind != "start"]
         self._starts = len(self.made)
@@ -202,7 +203,7 @@ def of_check(check: Check) -> PlayedBranch:
     if report.trace is None:
         raise LabError(
             f"{report.verdict.value}: no counterexample in {report.extent.states:,} states within"
-            f" {check.n} participants, {check.description(report.entry)}"
+            f" {counted(check.n, 'participant')}, {check.description(report.entry)}"
         )
     return of_trace(report.trace)
 

@@ -21,6 +21,7 @@ from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
 from habemus.core.mutex_events import mutex_change
 from habemus.core.properties import Finding, Kind, Property, Verdict
+from habemus.core.words import counted
 from habemus.problems.finality import in_ms
 from habemus.problems.mutex import Granted, Resumed
 
@@ -188,7 +189,7 @@ class FenceMonitor:
             return self._violation
         if not self.accepted:
             return Finding("FENCE", Verdict.UNDECIDED, "no process wrote, so nothing was shown")
-        why = f"{self.accepted} writes accepted, none older than one before it"
+        why = f"{counted(self.accepted, 'write')} accepted, none older than one before it"
         if self.refused:
             why += f"; {self.refused} refused, the last {self._refusal}"
         return Finding("FENCE", Verdict.HOLDS, why)

@@ -322,13 +322,14 @@ class MutexMonitor:
                     starvation, Verdict.UNDECIDED, "no process enters any more, see ME2-deadlock"
                 )
         if starved:
+            entries = counted(self._total, "entry", "entries")
             worst = max(starved, key=lambda process: passed[process])
             why = (
                 f"{self.label(worst)} has waited since {_ms(self._requested[worst])} while"
-                f" others entered {passed[worst]} times"
+                f" others entered {counted(passed[worst], 'time')}"
             )
             return (
-                Finding(deadlock, Verdict.UNDECIDED, f"{still}; there were {self._total} entries"),
+                Finding(deadlock, Verdict.UNDECIDED, f"{still}, after {entries}"),
                 Finding(starvation, Verdict.VIOLATED, why, self._requested[worst], tuple(starved)),
             )
         return Finding(deadlock, Verdict.UNDECIDED, still), Finding(

@@ -41,7 +41,7 @@ def stages(report: Report) -> list[GraphStage]:
 
 def picture(report: Report, title: str = "") -> str:
     """Return the stages of a run as one SVG."""
-    caption = title or f"{report.entry.name}, {report.setup.n} participants"
+    caption = title or f"{report.entry.name}, {counted(report.setup.n, 'participant')}"
     return graph(stages(report), title=caption, label=report.system.label)
 
 

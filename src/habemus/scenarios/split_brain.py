@@ -128,7 +128,7 @@ SCENARIOS = (
         "5 leads and has let 4 in.  The network is cut.  1 asks, gets no answer, and calls an"
         " election; of the two on its side 2 is the larger.  2 waits until any lease that it has"
         " not heard of must have run out and lets 1 in.  But 5 is alive and renews the lease of 4:"
-        " two are inside, both with the token (0, 1), and the resource takes what either writes.",
+        " two are inside, both with the token 0.1, and the resource takes what either writes.",
         TWO_IN,
         violates=("ME1",),
         shows="lossy",
@@ -145,7 +145,7 @@ SCENARIOS = (
     Scenario(
         "split-brain-fenced",
         "A holder on the minority side sleeps through the end of its lease",
-        "1 leads and has let 2 in, with token (1, 1).  2 stops, and the network is cut.  The other"
+        "1 leads and has let 2 in, with token 1.1.  2 stops, and the network is cut.  The other"
         " side elects a new leader, which learns of 2 from the records, waits until its lease has"
         " run out, and lets 4 in, with a token of its own, newer term.  2 wakes up, believes itself"
         " inside as before, and writes.  Two believe, but the resource has seen the newer token and"
@@ -254,7 +254,7 @@ SCENARIOS = (
         "1 leads by the vote of 2, and is inside by a grant that 2 has recorded; 3 has heard of"
         " nothing.  2 crashes and recovers without its memory.  2 and 3 are a majority that knows"
         " of no term and of no grant, and elect a coordinator of term 1 once more.  3 enters with"
-        " the token (1, 1) that 1 has, and the resource takes what either writes.",
+        " the token 1.1 that 1 has, and the resource takes what either writes.",
         FORGETFUL,
         violates=("ME1", "FENCE", "TOKEN"),
         shows="amnesia",

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from habemus.core.words import counted
 from habemus.runs.check import Check, CheckReport
 from habemus.runtimes.checker.counterexample import STEP_US
 from habemus.schedules.schedule import Step, schedule_of
@@ -72,7 +73,7 @@ def schedule_test(
         ]
     )
     what = (
-        f"{name} is violated in {count} steps"
+        f"{name} is violated in {counted(count, 'step')}"
         if loop is None
         else f"after {loop} steps a loop of {count - loop} violates {name}"
     )

@@ -11,6 +11,7 @@ from typing import Any
 from habemus.core.events import KINDS, Event, lines
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
+from habemus.core.words import counted
 
 CHUNK = 2_000
 """Events between two updates of the hash: one long update costs far less than many short ones."""
@@ -59,7 +60,10 @@ class Trace:
                 raise ValueError(f"event {position}: {wrong}")
 
     def __repr__(self) -> str:
-        counts = f"{len(self.processes)} processes, {len(self.events):,} events"
+        counts = (
+            f"{counted(len(self.processes), 'process', 'processes')},"
+            f" {counted(len(self.events), 'event')}"
+        )
         return f"<Trace {self.title!r}: {counts}>" if self.title else f"<Trace: {counts}>"
 
     def label(self, process: ProcessId) -> str:

@@ -21,6 +21,7 @@ from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import Exit, folded, json_option, options_option, progress, say_json
 from habemus.cli.tables import say_table
+from habemus.core.words import counted
 from habemus.runs.setup import Setup
 
 REPEATS_IN_PLOTS = 5
@@ -160,7 +161,7 @@ def _say(comparison: Comparison, rows: Sequence[ComparisonRow], found: Sequence[
         if row.violated:
             aside = "" if row.broken_claims else " (not claimed)"
             click.echo(
-                f"\n{row.algorithm}, {row.n} participants: {', '.join(row.violated)}"
+                f"\n{row.algorithm}, {counted(row.n, 'participant')}: {', '.join(row.violated)}"
                 f" violated{aside}\n  {row.command}"
             )
     for crossing in found:

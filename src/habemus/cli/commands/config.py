@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from habemus.cli.output import json_option, say_json
+from habemus.core.words import counted
 
 
 @click.group(epilog="Example: habemus config check cluster.toml")
@@ -68,7 +69,8 @@ def check(file: Path, as_json: bool) -> None:
         )
         return
     click.echo(
-        f"{found.cluster}: {len(found.nodes)} nodes, {', '.join(map(str, found.nodes.values()))}"
+        f"{found.cluster}: {counted(len(found.nodes), 'node')},"
+        f" {', '.join(map(str, found.nodes.values()))}"
     )
     if few:
         click.echo(

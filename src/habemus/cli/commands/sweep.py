@@ -22,6 +22,7 @@ from habemus.cli.output import (
     verdict_text,
 )
 from habemus.cli.tables import say_table
+from habemus.core.words import counted
 from habemus.runs import notation
 from habemus.runs.options import check_options
 
@@ -188,7 +189,7 @@ def _say(made: Sweep) -> None:
     told += [f"{violated:,} violated"] if violated else []
     told += [f"{undecided:,} undecided"] if undecided else []
     click.echo(
-        f"\n{verdict_text(made.verdict)}: {made.made:,} runs,"
+        f"\n{verdict_text(made.verdict)}: {counted(made.made, 'run')},"
         f" {made.made // max(1, len(made.algorithms)):,} of each algorithm; {', '.join(told)}"
     )
 

@@ -22,6 +22,7 @@ from habemus.cli.output import (
 )
 from habemus.cli.tables import say_table
 from habemus.core.properties import Verdict
+from habemus.core.words import counted
 
 if TYPE_CHECKING:
     from habemus.torture.run import TortureReport
@@ -190,8 +191,8 @@ def _say(report: TortureReport) -> None:
     plan, found = report.plan, report.judgement
     over = f" over {plan.over} links" if plan.over else ""
     click.echo(
-        f"{plan.algorithm}{over}, {plan.nodes} nodes, {plan.clients} clients, {found.seconds:.0f}"
-        f" s, seed {plan.seed}\n"
+        f"{plan.algorithm}{over}, {counted(plan.nodes, 'node')}, {counted(plan.clients, 'client')},"
+        f" {found.seconds:.0f} s, seed {plan.seed}\n"
     )
     say_table(
         ("faults", ""),
