@@ -565,6 +565,10 @@ class LeaseLost(LeaseEvent):
         self.why = why
 
 
+class LeaseUnknown(LeaseEvent):
+    """The node lends a lock that this client neither holds nor waits for: it has to be released."""
+
+
 class LeaseWanted(LeaseEvent):
     """Another client waits for a lock that this client keeps."""
 
@@ -722,9 +726,10 @@ class SessionProtocol:
         _, id, token, left_ms, at_us, name = line
         if at_us > now_us:
             raise _too_early(at_us)
-        service = self._pending.pop(id, None)
+        service = self._pending.get(id)
         if service is not None:
             lease = self.leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
+            self._pending.pop(id, None)  # after it is a lease: see `_receive_alive`
             return lease
         if not 0 < id < next(self._ids):
             raise ProtocolError(f"the node grants request {id}, which was never sent")
@@ -742,7 +747,9 @@ class SessionProtocol:
                 events.append(LeaseRenewed(id))
             elif lease.since_us < at_us:
                 events.append(LeaseLost(id, FORGOTTEN))
-        return events
+        # In this order: a request that another thread takes in is a lease before it stops pending.
+        unknown = [id for id in left_ms if id not in self._pending and id not in self.leases]
+        return events + [LeaseUnknown(id) for id in unknown]
 
     # The clock.
 

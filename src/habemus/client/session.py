@@ -45,6 +45,7 @@ from habemus.client.protocol import (
     LeaseEvent,
     LeaseLost,
     LeaseState,
+    LeaseUnknown,
     LeaseWanted,
     NodeLeaves,
     RequestRefused,
@@ -100,6 +101,7 @@ class NodeSession:
         self._carrier: NodeConnection | None = None  # of leases that came from another node
         self._has_to_move = ""  # the reason why leases have to go to another node
         self._has_heard = False  # something from the node, since the last heartbeat
+        self._is_moving = False  # what the node still lends is claimed at other nodes
         self._silence = 0.0  # seconds for which the keeper has received nothing
         self._idle: list[NodeConnection] = [first]
         # The connections on which the leases of blocking clients were granted.
@@ -300,6 +302,9 @@ class NodeSession:
                 keeping.say("alive", boottime.microseconds())
 
     def _apply(self, event: LeaseEvent) -> None:
+        if isinstance(event, LeaseUnknown):
+            self._say_if_kept(release_line(event.id))  # its release may have been lost
+            return
         state = self.protocol.leases.get(event.id)
         lease: Lease | None = None if state is None else state.holder
         if lease is None:
@@ -310,12 +315,29 @@ class NodeSession:
             lease._on_wanted()
 
     def forget(self, lease: Lease) -> None:
-        """Drop a lease that is lost; the node may not know that yet."""
+        """Drop a lease that is lost, and release it: the node may not know that yet, and would lend
+        the lock to this client for as long as it hears of it.
+        """
         state = lease._state
-        if self.protocol.end(state) is not None:
-            connection = self._connections.pop(state.id, None)
-            if connection is not None:
-                connection.close()
+        line = self.protocol.end(state)
+        if line is None:
+            return
+        connection = self._connections.pop(state.id, None)
+        if connection is not None:
+            connection.close()
+        else:
+            self._say_if_kept(line)
+
+    def _say_if_kept(self, line: bytes) -> None:
+        """Send a line to the node over the connection of the keeper, if there is one.
+
+        A lease that has left the node is not released there: another client would get it by the
+        same grant.
+        """
+        keeping = self._keeping
+        if keeping is not None and not self._is_moving:
+            with suppress(OSError):  # the keeper notices it
+                keeping.send(line)
 
     def _held(self) -> list[Lease]:
         """Return the leases that are held here."""
@@ -387,6 +409,7 @@ class NodeSession:
         is_planned: the node is up, and keeps the locks for this client.
         """
         self.leave(why)
+        self._is_moving = True
         left: NodeSession = self
         moving: list[MovingLease] = []
         departed: set[int] = set()

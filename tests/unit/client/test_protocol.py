@@ -22,6 +22,7 @@ from habemus.client.protocol import (
     LeaseLost,
     LeaseRenewed,
     LeaseState,
+    LeaseUnknown,
     LeaseWanted,
     LineBuffer,
     NodeLeaves,
@@ -302,6 +303,14 @@ def test_a_heartbeat_renews_what_the_node_still_knows() -> None:
     assert kept.until_us == 2_005_000
 
 
+def test_a_lock_that_the_client_neither_holds_nor_waits_for_is_unknown() -> None:
+    protocol = SessionProtocol(3, OFFERED)
+    waiting, given_up = requested(protocol), requested(protocol)
+    protocol.forget(given_up)
+    listed = [[waiting, 2_000], [given_up, 2_000]]
+    assert protocol.receive(["alive", 5_000, listed], 6_000) == [LeaseUnknown(given_up)]
+
+
 def test_an_answer_that_was_sent_before_the_grant_takes_nothing_back() -> None:
     protocol = SessionProtocol(3, OFFERED)
     granted(protocol, at_us=5_000)
@@ -441,7 +450,9 @@ class AnyNode(RuleBasedStateMachine):
     def answer_heartbeat(self, known: list[int], left_ms: int | None, ago: int) -> None:
         at_us = self.now_us - ago
         for event in self.receive(["alive", at_us, [[id, left_ms] for id in known]]):
-            assert isinstance(event, LeaseRenewed) == (event.id in known)
+            is_unknown = event.id not in self.open and event.id not in self.leases
+            assert isinstance(event, LeaseUnknown) == is_unknown
+            assert isinstance(event, LeaseRenewed | LeaseUnknown) == (event.id in known)
             if isinstance(event, LeaseRenewed):
                 self.promise(event.id, at_us, left_ms)
 
