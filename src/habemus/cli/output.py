@@ -110,12 +110,11 @@ def say_json(document: Any) -> None:
 
 
 def say_error(message: str, as_json: bool) -> None:
-    """Print an error on one line: text on stderr, or a JSON document on stdout."""
+    """Print an error on one line of stderr, and on stdout as a JSON document."""
     line = " ".join(message.split())
+    click.echo(f"habemus: {line}", err=True)
     if as_json:
         click.echo(json.dumps({"error": line}, ensure_ascii=False))
-    else:
-        click.echo(f"habemus: {line}", err=True)
 
 
 def columns() -> int:

@@ -28,10 +28,11 @@ from tests.unit.cli.conftest import Habemus
 )
 def test_an_error_is_one_document(habemus: Habemus, command: str, code: int, said: str) -> None:
     done = habemus(*command.split(), "--json")
-    assert (done.returncode, done.stderr) == (code, "")
+    assert done.returncode == code
     document = json.loads(done.stdout)
     assert list(document) == ["error"] and said in document["error"]
-    assert habemus(*command.split()).stderr == f"habemus: {document['error']}\n"
+    assert done.stderr == f"habemus: {document['error']}\n"
+    assert habemus(*command.split()).stderr == done.stderr
 
 
 @pytest.mark.parametrize(

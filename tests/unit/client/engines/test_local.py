@@ -46,8 +46,8 @@ def test_the_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_made_is_named_with_a_remedy() -> None:
-    with pytest.raises(habemus.Unreachable, match=r"^/proc/locks: .*; name a folder .*local:///"):
-        token(Path("/proc/locks"))
+    with pytest.raises(habemus.Unreachable, match=r"^/proc/habemus: .*; name a folder .*local:///"):
+        token(Path("/proc/habemus"))
 
 
 def test_a_folder_that_others_can_change_is_refused(tmp_path: Path) -> None:
