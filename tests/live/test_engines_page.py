@@ -86,7 +86,7 @@ def test_the_offset_of_tokens(tmp_path: Path) -> None:
     try:
         assert "redis://localhost/0" in command
         there = command.replace("redis://localhost/0", server.url)
-        line = there.replace("habemus ", f"{sys.executable} -m habemus ", 1)
+        line = there.replace("habemus ", f'"{sys.executable}" -m habemus ', 1)
         with habemus.connect(server.url) as cluster:
             with cluster.lock("report") as before:
                 pass

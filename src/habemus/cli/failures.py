@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import traceback
 from contextlib import suppress
 from opcode import opmap
+from typing import TextIO
 
 import click
 
@@ -33,13 +35,14 @@ def report(error: Exception, arguments: list[str]) -> int:
     """Report an error that ended the program; return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, BrokenPipeError) and _discard_unread_output():
+    if isinstance(error, BrokenPipeError) and _discard_unwritable_output():
         return Exit.BROKEN_PIPE
     if os.environ.get(DEBUG, "0") not in ("", "0"):
         traceback.print_exception(error)
     code, line = _described(error)
     with suppress(OSError):  # stderr may have no reader
         say_error(line, _wants_json(error, arguments))
+    _discard_unwritable_output()
     return code
 
 
@@ -94,20 +97,27 @@ def is_for_the_user(error: BaseException) -> bool:
     return at.tb_lasti < 0 or at.tb_frame.f_code.co_code[at.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
-def _discard_unread_output() -> bool:
-    """Return whether the reader of our output has closed the pipe, as `head` does; discard what is
-    left of the output.
+def _discard_unwritable_output() -> bool:
+    """Return whether stdout or stderr cannot be written, because `head` has closed the pipe or the
+    disk is full.  What is left of the output is discarded: the interpreter would fail to flush it
+    at its end, and change the exit code.
     """
-    closed = [number for number in (1, 2) if _has_no_reader(number)]
-    for number in closed:
+    unwritable = [
+        n for n, stream in ((1, sys.stdout), (2, sys.stderr)) if not _can_flush(n, stream)
+    ]
+    for number in unwritable:
         os.dup2(os.open(os.devnull, os.O_WRONLY), number)
-    return bool(closed)
+    return bool(unwritable)
 
 
-def _has_no_reader(number: int) -> bool:
-    poll = select.poll()
+def _can_flush(number: int, stream: TextIO) -> bool:
+    try:
+        stream.flush()
+    except OSError:
+        return False
+    poll = select.poll()  # click lets a flush to a closed pipe succeed
     poll.register(number, 0)
-    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    return not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _usage(error: click.UsageError) -> str:

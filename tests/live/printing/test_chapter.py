@@ -47,7 +47,7 @@ def test_no_outgoing_connection_gets_a_port_of_a_chapter(chapter: str) -> None:
 def test_the_script_of_a_chapter(chapter: str, says: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     program = tmp_path / "habemus"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -W error -m habemus "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m habemus "$@"\n')
     program.chmod(0o700)
     done = subprocess.run(
         ["bash", "-euc", on_free_ports(script_of(chapter))],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -104,7 +105,7 @@ def test_a_full_disk_is_one_line() -> None:
 )
 def test_closed_files_are_no_error(closed: str, words: str, code: int) -> None:
     done = subprocess.run(
-        f"exec {' '.join(HABEMUS)} {words} {closed}",
+        f"exec {shlex.join(HABEMUS)} {words} {closed}",
         shell=True,
         capture_output=True,
         text=True,
