@@ -31,6 +31,7 @@ import habemus
 from habemus.client.address import NodeAddress
 from habemus.client.connection import NodeConnection
 from habemus.client.credentials import Credentials
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.runtimes.live.hosting.garbage import without_full_collections
 
 WATCHES = 10_000
@@ -127,7 +128,7 @@ def attacker(address: str) -> Iterator[socket.socket]:
     """Return a connection that has said hello and ignores all answers."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port))) as made:
-        made.sendall(b'["hello",1,"attacker"]\n')
+        made.sendall(b'["hello",%d,"attacker"]\n' % WIRE_VERSION)
 
         def drain() -> None:
             with suppress(OSError):

@@ -39,6 +39,7 @@ from habemus.client.asynchronous import AsyncCluster
 from habemus.client.connection import NodeConnection
 from habemus.client.node_backend import opened, round_trips
 from habemus.client.session import NodeSession
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 
 SOURCE = Path(habemus.__file__).parent
 
@@ -1060,12 +1061,12 @@ def test_noise_on_the_clients_socket(nodes: Nodes, cluster: Cluster) -> None:
     noises += [
         b'["request",1,"locks",["x"],null,null,1]\n',
         b'["hello",9,"x"]\n',
-        b'["hello",1,"x","no such session"]\n',
+        b'["hello",%d,"x","no such session"]\n' % WIRE_VERSION,
         b"[" * 20_000,
     ]
     noises += [
-        b'["hello",1,"x"]\n["request",1,"locks",[],null,null,1]\n',
-        b'["hello",1,"x"]\n["alive",' + b"9" * 400 + b"]\n",
+        b'["hello",%d,"x"]\n["request",1,"locks",[],null,null,1]\n' % WIRE_VERSION,
+        b'["hello",%d,"x"]\n["alive",' % WIRE_VERSION + b"9" * 400 + b"]\n",
     ]
     with cluster.lock("noise") as lease:
         for noise in noises:
@@ -1086,7 +1087,7 @@ def test_whoever_does_not_read_what_it_asked_for_is_cut_off(nodes: Nodes, cluste
     with cluster.lock("unread") as lease, socket.socket(socket.AF_UNIX) as made:
         made.settimeout(PATIENCE)
         made.connect(nodes.socket(1))
-        made.sendall(b'["hello",1,"deaf"]\n')
+        made.sendall(b'["hello",%d,"deaf"]\n' % WIRE_VERSION)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             for _ in range(10_000):
                 made.sendall(b'["status",1]\n' * 100)
@@ -1101,7 +1102,7 @@ def test_a_client_that_reads_late_receives_every_answer(nodes: Nodes) -> None:
     with socket.socket(socket.AF_UNIX) as made:
         made.settimeout(PATIENCE)
         made.connect(nodes.socket(1))
-        made.sendall(b'["hello",1,"slow"]\n')
+        made.sendall(b'["hello",%d,"slow"]\n' % WIRE_VERSION)
         for id in range(count):
             made.sendall(b'["status",%d]\n' % id)
         with made.makefile("rb") as lines:

@@ -20,6 +20,7 @@ from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 
 TLS = """
 [tls]
@@ -207,7 +208,7 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes, systemd: socket.socket
     assert pages.certificate(nodes.address(1)) == after
 
     # refusals, forced releases and elections are in the log, the secret is not
-    pages.say(nodes.address(2), ["hello", 1, "mallory"])
+    pages.say(nodes.address(2), ["hello", WIRE_VERSION, "mallory"])
     until(lambda: pages.values(2)["habemus_refusals_total unauthenticated"] == 1)
     refused = next(each for each in logged(nodes, 2) if "needs its secret" in each["message"])
     assert "127.0.0.1" in refused["message"] and refused["level"] == "warning"

@@ -17,7 +17,7 @@ from tests.unit.runtimes.live.conftest import PATIENCE, Cluster, until
 
 from habemus.client.errors import RefusedByNode
 from habemus.client.protocol import Greeting
-from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES, proof
+from habemus.runtimes.live.clients.protocol import ELECTIONS, SEMAPHORES, WIRE_VERSION, proof
 from habemus.runtimes.live.cluster_file import Address, BadConfig
 from habemus.runtimes.live.config import load
 from habemus.runtimes.live.hosting.node import Node
@@ -241,7 +241,7 @@ def test_a_node_refuses_what_no_rule_allows(
     async def use(node: Node) -> None:
         ci, main = await joined(node.address, CI), await joined(node.address, MAIN)
         local = LineClient(*await asyncio.open_unix_connection(str(tmp_path / "x.sock")))
-        assert (await local.ask("hello", 1, "local"))[0] == "welcome"
+        assert (await local.ask("hello", WIRE_VERSION, "local"))[0] == "welcome"
         assert await ci.lock("reports/a") == "granted"
         assert await ci.lock("reports/../payroll") == "granted"
         assert await ci.lock("payroll") == "forbidden"
@@ -275,7 +275,7 @@ def test_a_node_refuses_what_no_rule_allows(
         assert (await local.ask("force", 13, "locks", "reports/b"))[0] == "done"
         # another client cannot continue a session
         other = LineClient(*await asyncio.open_unix_connection(str(tmp_path / "x.sock")))
-        assert (await other.ask("hello", 1, "local", ci.session))[:3] == [
+        assert (await other.ask("hello", WIRE_VERSION, "local", ci.session))[:3] == [
             "refused",
             None,
             "unknown",
@@ -301,14 +301,14 @@ def test_a_client_cannot_take_the_name_of_another_secret(tmp_path: Path) -> None
             await joined(node.address, b"ci:another-secret-of-16")
         client = LineClient(*await asyncio.open_connection(*node.address))
         nonce = "0" * 64
-        challenge = await client.ask("hello", 1, "x", None, nonce, "ci")
+        challenge = await client.ask("hello", WIRE_VERSION, "x", None, nonce, "ci")
         assert challenge[0] == "challenge"
         forged = proof(MAIN, "client", "office", 1, (nonce, challenge[3]))  # of the other secret
         assert (await client.ask("proof", forged))[2] == "unauthenticated"
         client.writer.close()
         for claimed in ("socket", "secret", "*", ""):  # there is no such secret: it is that of all
             client = LineClient(*await asyncio.open_connection(*node.address))
-            challenge = await client.ask("hello", 1, "x", None, nonce, claimed)
+            challenge = await client.ask("hello", WIRE_VERSION, "x", None, nonce, claimed)
             proved = proof(MAIN, "client", "office", 1, (nonce, challenge[3]))
             assert (await client.ask("proof", proved))[0] == "welcome"
             assert "@secret may not force" in (await client.ask("force", 1, "locks", "x"))[3]

@@ -63,7 +63,7 @@ def connected(node: Node) -> tuple[ClientConnection, Transport]:
 def connected_by(node: Node, transport: Transport) -> ClientConnection:
     connection = node._network.clients.connection()
     connection.connection_made(cast(asyncio.Transport, transport))
-    connection.data_received(b'["hello",1,"client",null,null]\n')
+    connection.data_received(b'["hello",%d,"client",null,null]\n' % WIRE_VERSION)
     assert transport.lines.pop()[0] == "welcome"
     return connection
 
@@ -271,7 +271,7 @@ def test_who_has_not_shown_who_it_is_goes_first(
             await made.start(2)
             await cluster.until(lambda: 2 in node._network.current)
             reader, writer = await asyncio.open_connection(*node.address)
-            writer.write(b'["hello",1,"client",null,null]\n')
+            writer.write(b'["hello",%d,"client",null,null]\n' % WIRE_VERSION)
             assert b"welcome" in await asyncio.wait_for(reader.readline(), PATIENCE)
             more = [await asyncio.open_connection(*node.address) for _ in range(12)]
             writer.write(b'["alive",1]\n')

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests import virtual
 from tests.unit.runtimes.live.conftest import PATIENCE, Cluster, until
 
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.runtimes.live.cluster_file import Address
 from habemus.runtimes.live.monitoring.metrics import NodeMetrics
 
@@ -34,7 +35,7 @@ class LineClient:
     @classmethod
     async def of(cls, address: Address, label: str) -> LineClient:
         made = cls(*await asyncio.open_connection(*address))
-        await made.ask("hello", 1, label)
+        await made.ask("hello", WIRE_VERSION, label)
         return made
 
     async def ask(self, *line: Any) -> list[Any]:

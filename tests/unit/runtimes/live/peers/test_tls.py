@@ -13,6 +13,7 @@ from tests import virtual
 
 from habemus.problems.mutex import Granted
 from habemus.runtimes.live.certificates import CertificateFiles, make, node
+from habemus.runtimes.live.clients.protocol import WIRE_VERSION
 from habemus.runtimes.live.peers.codec import encoded
 from habemus.runtimes.live.peers.frames import Rejection
 from habemus.runtimes.live.peers.handshake import node_name
@@ -147,7 +148,7 @@ def test_connections_that_never_finish_tls_go_first(
                 ssl=tls(papers, "node-2").dialling,
                 server_hostname=node_name("office", 1),
             )
-            writer.write(b'["hello",1,"x",null,"%s"]\n' % (b"a" * 32))
+            writer.write(b'["hello",%d,"x",null,"%s"]\n' % (WIRE_VERSION, b"a" * 32))
             assert b"challenge" in await reader.readline()
             for _, each in (*silent, (reader, writer)):
                 each.transport.abort()
@@ -163,7 +164,7 @@ def test_connections_that_never_finish_tls_go_first(
 @pytest.mark.parametrize(
     "first",
     [
-        pytest.param(b'["hello",1,"x"]\n', id="client"),
+        pytest.param(b'["hello",%d,"x"]\n' % WIRE_VERSION, id="client"),
         pytest.param(encoded(Rejection("no greeting")), id="refused peer"),
     ],
 )
