@@ -30,6 +30,7 @@ from habemus.core.mistakes import check_outside, wrong_result
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 from habemus.core.words import did_you_mean
+from habemus.traces.named_code import file_of
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
 FIELD = re.compile(rf"({'|'.join(SECTIONS)})(?::|(?=\s))\s*(.*)")
@@ -233,9 +234,9 @@ def entry_by_place(cls: type[Process]) -> Entry:
 
 def find(name: str) -> Entry:
     """Return the algorithm of that name, or that of a user's file: `path/to/mine.py:MyMutex`."""
-    path, _, cls_name = name.rpartition(":")
-    if path.endswith(".py") or name.endswith(".py"):
-        return load(Path(path or name), cls_name if path else "")
+    named = file_of(name)
+    if named is not None:
+        return load(Path(named[0]), named[1])
     entry = _found_alone(name)
     if entry is not None:
         return entry

@@ -76,6 +76,10 @@ def _described(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return Exit.USAGE_ERROR, named
+    from habemus.traces.named_code import UntrustedCode
+
+    if isinstance(error, UntrustedCode):
+        return Exit.USAGE_ERROR, f"{error} (--trust)"
     if is_for_the_user(error):
         return Exit.USAGE_ERROR, str(error)
     kind = type(error).__name__

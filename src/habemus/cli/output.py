@@ -65,6 +65,12 @@ json_option = click.option(
     callback=_note_json,
     help="Print one JSON document on stdout; messages go to stderr.",
 )
+trust_option = click.option(
+    "--trust",
+    "trusted",
+    is_flag=True,
+    help="Import the Python files that the file names; they run with your rights.",
+)
 option_option = click.option(
     "-o",
     "--option",

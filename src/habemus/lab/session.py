@@ -24,6 +24,7 @@ from habemus.runs.states import DEFAULT, names_of
 from habemus.scenarios import find as find_scenario
 from habemus.traces import Trace
 from habemus.traces.file import parsed
+from habemus.traces.named_code import refuse_code
 
 OPENED = ("run", "scenario", "trace", "check", "link")
 CHUNK = 5_000
@@ -106,11 +107,11 @@ class Session:
         """Open a link as far as its run went, and compare the events."""
         if link.kind == "run":
             setup = run_of(link.command)
-            _refuse_untrusted(setup.plain(), is_trusted)
+            refuse_code(setup.plain(), "the link", trusted=is_trusted)
             branch: Branch = SimulatedBranch(setup)
         else:
             check = check_of(link.command)
-            _refuse_untrusted(check.plain(), is_trusted)
+            refuse_code(check.plain(), "the link", trusted=is_trusted)
             branch = counterexamples.of_steps(check, link.steps)
         opened = self._add(_Opened(branch))
         if len(branch.events) < link.events:
@@ -427,8 +428,7 @@ def _of_trace(text: str, *, is_trusted: bool) -> Branch:
     """Return the branch of a trace file: a run that is executed again, or a record."""
     if len(text) > LONGEST_TRACE:
         raise LabError(f"a trace of more than {LONGEST_TRACE // 1024 // 1024} MB is not opened")
-    trace = parsed(iter(text.encode().splitlines(keepends=True)))
-    _refuse_untrusted(trace.run, is_trusted)
+    trace = parsed(iter(text.encode().splitlines(keepends=True)), trusted=is_trusted)
     if is_counterexample(trace.run):
         return counterexamples.of_trace(trace)
     if is_live(trace.run):
@@ -450,17 +450,6 @@ def _of_live(trace: Trace) -> Branch:
         costs=report.costs,
         judge=lambda: report.entry.problem.judge(report.setup, report.system, Network()),
     )
-
-
-def _refuse_untrusted(run: Mapping[str, Any], is_trusted: bool) -> None:
-    """Refuse to import a file that a trace names, unless the user has agreed."""
-    check = run.get("check")
-    described = check if isinstance(check, dict) else run
-    name = described.get("algorithm")
-    if isinstance(name, str) and ".py" in name and not is_trusted:
-        raise LabError(
-            f"the trace runs the code in {name[:200]}; open it only if you trust that file"
-        )
 
 
 def _lamp(branch: Branch, finding: Finding) -> Reply:

@@ -23,6 +23,7 @@ from habemus.core.events import KINDS, Event, lines
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.values import canonical
+from habemus.traces.named_code import UntrustedCode, refuse_code
 from habemus.traces.trace import Digest, Trace, mistake_in
 
 VERSION = 1
@@ -119,17 +120,22 @@ def _within_limits(line: str, what: str) -> str:
 # Reading.
 
 
-def read(path: str | os.PathLike[str]) -> Trace:
-    """Return the trace in the file, or raise `MalformedTrace`."""
+def read(path: str | os.PathLike[str], *, trusted: bool = False) -> Trace:
+    """Return the trace in the file, or raise `MalformedTrace`.
+
+    trusted: the header may name Python files, else that raises `UntrustedCode`.
+    """
     with Path(path).open("rb") as file:
         try:
-            return parsed(iter(lambda: file.readline(LONGEST_LINE + 2), b""))
+            return parsed(iter(lambda: file.readline(LONGEST_LINE + 2), b""), trusted=trusted)
         except MalformedTrace as error:
             raise MalformedTrace(f"{path} is not a trace: {error}") from None
+        except UntrustedCode as error:
+            raise UntrustedCode(str(path), error.names) from None
 
 
-def parsed(raw: Iterable[bytes]) -> Trace:
-    """Return the trace in these lines, or raise `MalformedTrace`."""
+def parsed(raw: Iterable[bytes], *, trusted: bool = False) -> Trace:
+    """Return the trace in these lines, or raise `MalformedTrace` or `UntrustedCode`."""
     numbered = enumerate(raw, start=1)
     number, first = next(numbered, (1, b""))
     if not first:
@@ -141,6 +147,7 @@ def parsed(raw: Iterable[bytes]) -> Trace:
             f"line 1: the format is version {header['habemus']}; this program reads version"
             f" {VERSION}"
         )
+    refuse_code(header["run"], "the trace", trusted=trusted)
     processes = _processes(number, header["processes"])
     labels = _labels(number, header["labels"], processes)
     events: list[Event] = []

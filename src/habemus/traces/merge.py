@@ -26,6 +26,7 @@ from typing import Any
 from habemus.core.events import Event, note
 from habemus.core.process import ProcessId
 from habemus.traces.file import LONGEST_LINE, MOST_EVENTS, MalformedTrace, event_of
+from habemus.traces.named_code import refuse_code
 from habemus.traces.trace import Trace, mistake_in
 
 VERSION = 1
@@ -53,8 +54,10 @@ class CannotMerge(ValueError):
     """The records do not belong together, or one is missing."""
 
 
-def read_record(path: Path) -> NodeRecord:
+def read_record(path: Path, *, trusted: bool = False) -> NodeRecord:
     """Return the record in the file.
+
+    trusted: the header may name Python files, else that raises `UntrustedCode`.
 
     Its last line may be truncated, because the node may have been killed while it wrote.
     """
@@ -80,6 +83,7 @@ def read_record(path: Path) -> NodeRecord:
         raise MalformedTrace(
             f"{path}: line 1: the header of the record is not complete: {reason}"
         ) from None
+    refuse_code([each["run"] for each in services.values()], str(path), trusted=trusted)
     events: list[tuple[str, Event]] = []
     end = None
     for number, line in enumerate(lines[1:], start=2):

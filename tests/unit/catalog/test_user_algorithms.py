@@ -448,7 +448,7 @@ def test_every_command_that_takes_an_algorithm_takes_it(write: Write, tmp_path: 
         ("algorithms", mine),
         ("check", mine, "-n", "2"),
         ("run", mine, "--diagram", "run.json"),
-        ("replay", "run.json"),
+        ("replay", "run.json", "--trust"),
         ("compare", mine, "central", "-n", "3", "--requests", "2"),
         ("faults", mine, "--diagrams", "pictures"),
     ):

@@ -82,7 +82,7 @@ def test_a_saved_counterexample_happens_again_and_in_the_simulator(
 ) -> None:
     for trace in report_of(name).traces.values():
         write(trace, tmp_path / "c.json")
-        found = again(read(tmp_path / "c.json"))
+        found = again(read(tmp_path / "c.json", trusted=True))
         assert found.same
         assert found.digest == found.saved
         if name == "a message twice":
@@ -99,7 +99,7 @@ def test_a_changed_file_is_not_the_same(tmp_path: Path) -> None:
         type(trace)(trace.run, trace.processes, trace.labels, other, trace.findings),
         tmp_path / "c.json",
     )
-    found = again(read(tmp_path / "c.json"))
+    found = again(read(tmp_path / "c.json", trusted=True))
     assert not found.same
     assert found.different.startswith("event 16 is")
     write(
@@ -421,7 +421,7 @@ def test_a_saved_loop_happens_again(tmp_path: Path) -> None:
     report = perform(Check(f"{tmp_path / 'unfair.py'}:Unfair", 3, entries=None))
     assert report.trace is not None
     write(report.trace, tmp_path / "c.json")
-    found = again(read(tmp_path / "c.json"))
+    found = again(read(tmp_path / "c.json", trusted=True))
     assert found.same and found.digest == found.saved
     assert found.played.violated["ME2-starvation"].startswith("still loops")
     assert found.simulated == "the same events"  # a run that ends shows no loop

@@ -26,6 +26,7 @@ from habemus.runs import notation
 from habemus.runs.setup import EVENT_LIMIT, FAULT_FLAGS, WORKLOADS, BadSetup, Setup
 from habemus.runs.simulate import LINKS, faults_of, system_of
 from habemus.runtimes.sim.faults import processes_of
+from habemus.traces.named_code import UntrustedCode, refuse_code
 
 MOST_RUNS = 1_000_000
 """Largest number of runs of a grid; a file that asks for more is probably mistaken."""
@@ -201,14 +202,21 @@ def _built(setup: Setup, entry: Entry, key: str) -> System:
 # The file.
 
 
-def read(path: Path) -> Grid:
-    """Read the grid that a file describes. Raise `BadGrid` with one line if it is invalid."""
+def read(path: Path, *, trusted: bool = False) -> Grid:
+    """Read the grid that a file describes. Raise `BadGrid` with one line if it is invalid.
+
+    trusted: the grid may name Python files, else that raises `UntrustedCode`.
+    """
     with path.open("rb") as file:
         content = file.read(LONGEST_FILE + 1)
     try:
         if len(content) > LONGEST_FILE:
             raise BadGrid(f"the file is longer than {LONGEST_FILE:,} bytes")
-        return grid_of(tomllib.loads(content.decode("utf-8")))
+        document = tomllib.loads(content.decode("utf-8"))
+        refuse_code(document, str(path), trusted=trusted)
+        return grid_of(document)
+    except UntrustedCode:
+        raise
     except UnicodeDecodeError:
         raise BadGrid(f"{path}: the file is not UTF-8 text") from None
     except RecursionError:

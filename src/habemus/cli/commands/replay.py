@@ -9,7 +9,7 @@ import click
 from habemus.catalog.entries import find
 from habemus.cli.commands.run import diagram_option
 from habemus.cli.commands.showing import Showing, showing_options
-from habemus.cli.output import Exit, json_option, say_json
+from habemus.cli.output import Exit, json_option, say_json, trust_option
 from habemus.core.system import System
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import is_counterexample, is_live, replayed, system_of
@@ -20,10 +20,16 @@ from habemus.traces import Trace
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @diagram_option
 @click.option("--table", is_flag=True, help="Print every event.")
+@trust_option
 @json_option
 @showing_options
 def replay(
-    showing: Showing, file: Path, diagrams: tuple[Path, ...], table: bool, as_json: bool
+    showing: Showing,
+    file: Path,
+    diagrams: tuple[Path, ...],
+    table: bool,
+    trusted: bool,
+    as_json: bool,
 ) -> int:
     """Execute the saved trace FILE again and check that it gives the same events.
 
@@ -33,7 +39,7 @@ def replay(
     from habemus.traces import digest
     from habemus.traces.file import read
 
-    trace = read(file)
+    trace = read(file, trusted=trusted)
     showing.save(trace, diagrams, lambda: _system_of(trace))
     if table:
         from habemus.traces.table import text

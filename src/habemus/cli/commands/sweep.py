@@ -19,6 +19,7 @@ from habemus.cli.output import (
     options_option,
     progress,
     say_json,
+    trust_option,
     verdict_text,
 )
 from habemus.cli.tables import say_table
@@ -31,7 +32,7 @@ SHOWN = 5
 
 
 OF_SEEDS = ("seeds", "first", "n", "delay", "crashes", "options")
-OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
+OF_A_FILE = ("out", "cluster", "dry_run", "fresh", "trusted")
 
 
 @click.command(epilog="Example: habemus sweep ricart-agrawala maekawa-sanders --seeds 1000 -n 2..6")
@@ -86,6 +87,7 @@ OF_A_FILE = ("out", "cluster", "dry_run", "fresh")
 @click.option(
     "--fresh", is_flag=True, help="With FILE.toml: discard earlier results and start again."
 )
+@trust_option
 @options_option
 @json_option
 @click.pass_context
@@ -102,6 +104,7 @@ def sweep(
     cluster: str | None,
     dry_run: bool,
     fresh: bool,
+    trusted: bool,
     options: tuple[str, ...],
     as_json: bool,
 ) -> int:
@@ -133,6 +136,7 @@ def sweep(
             jobs=jobs,
             dry_run=dry_run,
             fresh=fresh,
+            trusted=trusted,
             as_json=as_json,
         )
     _refuse(context, OF_A_FILE, "needs FILE.toml")

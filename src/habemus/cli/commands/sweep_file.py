@@ -35,9 +35,10 @@ def sweep_file(
     jobs: int | None,
     dry_run: bool,
     fresh: bool,
+    trusted: bool,
     as_json: bool,
 ) -> int:
-    grid = grids.read(file)
+    grid = grids.read(file, trusted=trusted)
     if dry_run:
         _say_plan(grid, as_json)
         return Exit.OK

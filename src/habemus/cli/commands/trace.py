@@ -7,7 +7,15 @@ from pathlib import Path
 import click
 
 from habemus.cli.commands.showing import Showing, showing_options
-from habemus.cli.output import EXIT_OF, Exit, json_option, say_findings, say_json, verdict_text
+from habemus.cli.output import (
+    EXIT_OF,
+    Exit,
+    json_option,
+    say_findings,
+    say_json,
+    trust_option,
+    verdict_text,
+)
 from habemus.core.properties import Verdict
 
 
@@ -43,6 +51,7 @@ def trace() -> None:
     metavar="NAME=VERDICT",
     help="Expected verdict, for example ME1=violated.  [default: no property is violated]",
 )
+@trust_option
 @json_option
 @showing_options
 def merge(
@@ -51,6 +60,7 @@ def merge(
     on: str | None,
     outputs: tuple[Path, ...],
     expected: tuple[str, ...],
+    trusted: bool,
     as_json: bool,
 ) -> int:
     """Merge the records of all nodes into one causally ordered trace, and judge it."""
@@ -62,7 +72,7 @@ def merge(
     wanted = dict(_wanted(each) for each in expected)
     for path in outputs:
         check_ending(path)
-    report = judged(merged([read_record(file) for file in files], on))
+    report = judged(merged([read_record(file, trusted=trusted) for file in files], on))
     assert report.trace is not None
     showing.save(report.trace, outputs, lambda: report.system)
     if as_json:
