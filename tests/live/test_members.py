@@ -333,3 +333,31 @@ def test_members_are_not_edited_together_with_the_algorithm(made: Made) -> None:
     nodes.start(1, wait=False)
     assert ended(nodes, 1) == 2
     assert "changed together with the algorithm: this cluster has nodes 1" in last_line(nodes, 1)
+
+
+def end(nodes: Nodes, number: int) -> None:
+    nodes.signal(number, signal.SIGTERM)
+    assert ended(nodes, number) == 0
+
+
+def test_a_node_that_has_missed_changes_learns_them_and_ends_no_other_node(made: Made) -> None:
+    """It knows node 2 by another memory, node 4 not at all, and they need its vote."""
+    nodes = made(3)
+    tokens = [take(nodes, 1)]
+    before = nodes.file.read_text()
+    end(nodes, 1)
+    changed(nodes, "add", "4", join(nodes, 4))
+    changed(nodes, "remove", "2")
+    assert ended(nodes, 2) == 0
+    shutil.rmtree(nodes.folder / "data" / "node-2")
+    assert changed(nodes, "add", "2", join(nodes, 2))["members"] == [1, 2, 3, 4]
+    end(nodes, 3)
+    after, nodes.file = nodes.file, nodes.folder / "before.toml"
+    nodes.file.write_text(before)  # as it is on another machine
+    nodes.start(1)
+    nodes.file = after
+    tokens += [take(nodes, number) for number in (1, 2, 4)]
+    assert tokens == sorted(set(tokens))
+    log = (nodes.folder / "1.log").read_text()
+    assert re.search("node [24] has a newer configuration", log)
+    assert "members are 1, 2, 3, 4 (configuration 6)" in log

@@ -54,8 +54,8 @@ ADDITIONS = {
     ],
     "runtimes/live/peers/frames.py": [
         ("0 where nothing is recorded\n", "=    colour: str = 'red'\n"),
-        ("replaces: bool = False  # started with --replace\n", "=    colour: str = 'red'\n"),
-        ("0 if there is none\n", "=    colour: str = 'red'\n"),
+        ("# of the dialler in that configuration\n", "=    colour: str = 'red'\n"),
+        ("# the dialler is not in that configuration\n", "=    colour: str = 'red'\n"),
     ],
     "client/protocol.py": [
         ("session, self._nonce, named", "=, 'red'"),

@@ -71,7 +71,7 @@ Frames between nodes begin with a byte that no line begins with, so both share o
 
 from __future__ import annotations
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 """Version of all that nodes and clients send: of these lines, and of the frames between nodes."""
 LINE_LIMIT = 1 << 14
 """Bytes of a line of a client.  Lines of a node may be longer: a status lists all locks."""

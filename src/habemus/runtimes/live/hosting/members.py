@@ -13,6 +13,12 @@ configuration that its election indicates:
 
 Before the first change the book is empty, and the nodes are those of the `cluster.toml`.
 
+A node that has missed changes may know none of the nodes that there are now.  They dial it, and it
+learns from each of them the memory and address by which to know it, if that node has stored a newer
+configuration (`peers.handshake`).  So it can vote for one of them, or hear of a leader, and then
+stores the configuration.  It never sends to a node with another memory that has not stored a newer
+configuration: that node may not know yet in which terms its predecessor has voted.
+
 A change is made of steps, each of which is a new configuration: *introduce* a node (it is in the
 book, and follows), *add* it to the members, *remove* it from them, *forget* it (it is not in the
 book any more).  The leader makes a step only when the one before it is stored by a majority and
@@ -27,7 +33,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
-from habemus.problems.election import Election, Location, Members
+from habemus.problems.election import Election, Leader, Location, Members
 from habemus.runtimes.live.cluster_file import MOST_NODES, Address, BadConfig, parsed_address
 from habemus.runtimes.live.hosting.instance import Instance
 from habemus.runtimes.live.monitoring.logs import details
@@ -65,6 +71,7 @@ class ClusterMembers:
         self.accepted: set[int] = set(everybody if settings.joins else settings.peers) - {node.me}
         """Nodes whose connections are accepted; any, before a new node knows the others."""
         self._latest: Members | None = None
+        self._led_in = 0  # term of the last leader that was followed
         self.is_up = False  # whether the node has started
         self._network: PeerNetwork
         self._membership: Membership
@@ -79,6 +86,8 @@ class ClusterMembers:
 
     def note(self, process: ProcessId, indication: Indication) -> None:
         """Apply the configuration if the election has indicated one."""
+        if isinstance(indication, Leader) and indication.process is not None:
+            self._led_in = indication.term
         if isinstance(indication, Members) and process == self._node.me and indication.members:
             self._latest = indication
             log.info(
@@ -138,19 +147,49 @@ class ClusterMembers:
 
     # In handshakes.
 
-    def configuration_without(self, node: int) -> int:
-        latest = self._latest
-        if latest is None or not latest.book or any(each.process == node for each in latest.book):
-            return 0
-        return latest.version
+    def age(self) -> tuple[int, int]:
+        """Return term and version of the configuration that is stored; zeros if there is none.
 
-    def hear_exclusion(self, peer: int, version: int) -> None:
+        A node follows a leader after it has stored the configuration that this leader wrote anew in
+        its term, so the election need not indicate that again.
+        """
+        if self._latest is None or self.fixed():
+            return 0, 0
+        return max(self._latest.term, self._led_in), self._latest.version
+
+    def address(self) -> str:
+        return next((each.address for each in self._book() if each.process == self._node.me), "")
+
+    def excludes(self, node: int) -> bool:
+        latest = self._latest
+        if latest is None or not latest.book:
+            return False
+        return all(each.process != node for each in latest.book)
+
+    def hear_exclusion(self, peer: int, age: tuple[int, int]) -> None:
         """Leave if the configuration of the peer is newer: a node is struck from the book only
         after its removal is stored by a majority, and is not added with the same memory again.
         """
-        if version > (self._latest.version if self._latest is not None else 0):
+        if age > self.age():
             # A node that is up may hear of its removal in this way first.
-            self._leave(version, is_late=not self._membership.was_accepted)
+            self._leave(age[1], is_late=not self._membership.was_accepted)
+
+    def has_learned(self, peer: int, age: tuple[int, int], memory: bytes, address: str) -> bool:
+        """Know a peer by the memory and address that it shows, if its configuration is newer than
+        the one of this node: it was added while this node was out of reach.  Return whether it is.
+        """
+        is_possible = (
+            1 <= peer <= MOST_NODES and peer != self._node.me and memory and not self.fixed()
+        )
+        if not is_possible or age <= self.age() or self._membership.was_replaced(peer):
+            return False
+        log.info(
+            "node %d has a newer configuration (%d); it is known to this node now", peer, age[1]
+        )
+        self._apply_place(peer, Location(peer, address, memory.hex()))
+        self.accepted.update(self.peers)
+        self._replug()
+        return True
 
     def _apply_place(self, peer: int, place: Location) -> None:
         is_other = place.memory and self._membership.agree_on(peer, bytes.fromhex(place.memory))

@@ -119,6 +119,8 @@ class Hello(msgspec.Struct, array_like=True, tag=11, frozen=True):
     nonce: bytes
     memory: bytes = b""  # identity of the dialler's stable memory
     replaces: bool = False  # started with --replace
+    configuration: tuple[int, int] = (0, 0)  # term and version of the dialler's; 0, 0 if none
+    address: str = ""  # of the dialler in that configuration
 
 
 class Challenge(msgspec.Struct, array_like=True, tag=12, frozen=True):
@@ -129,7 +131,8 @@ class Challenge(msgspec.Struct, array_like=True, tag=12, frozen=True):
     memory: bytes = b""  # identity of the answerer's stable memory
     replaces: bool = False
     knows: bytes = b""  # identity by which it knows the dialler
-    excluded_by: int = 0  # the configuration without the dialler; 0 if there is none
+    configuration: tuple[int, int] = (0, 0)  # term and version of the answerer's; 0, 0 if none
+    excludes: bool = False  # the dialler is not in that configuration
 
 
 class Proof(msgspec.Struct, array_like=True, tag=13, frozen=True):

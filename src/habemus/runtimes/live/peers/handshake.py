@@ -19,8 +19,15 @@ Each end shows the identity of its stable memory, and the answerer also the iden
 knows the dialler (see `membership`).  The proofs cover these too.  Each end stores the identity of
 the other before it sends its proof or its welcome.
 
-Where members change, a node may have been removed while it was down.  The challenge, which is
-proved, names the configuration in which the dialler is not any more, and the dialler is refused.
+Where members change, one of the two may have missed changes while it was down.  Each shows the term
+and version of its configuration, and the newer one decides:
+
+- a node that is not in a newer configuration was removed, and leaves;
+- a node that is known by another memory in one that is not older has been replaced, and stops;
+- a node with a newer configuration than the answerer's is accepted also if the answerer does not
+  know it, or knows it by another memory: the answerer has missed that it was added.
+
+What a node with an older configuration objects to has no effect on the other one.
 
 The fingerprint is that of the configuration, on which all nodes have to agree.  Message types are
 not part of it: the wire version stands for them.  The answerer refuses another wire version, and
@@ -70,23 +77,44 @@ class KnownMemories(Protocol):
 class KnownMembers(Protocol):
     """The members of the cluster, as far as this node knows them."""
 
-    def configuration_without(self, node: int) -> int:
-        """Return the version of the configuration, if the node is not in it any more; else 0."""
+    def age(self) -> tuple[int, int]:
+        """Return term and version of the configuration: the newer one is larger."""
         ...
 
-    def hear_exclusion(self, peer: int, version: int) -> None:
+    def address(self) -> str:
+        """Return the address of this node in the configuration."""
+        ...
+
+    def excludes(self, node: int) -> bool:
+        """Return whether the configuration does not have the node."""
+        ...
+
+    def hear_exclusion(self, peer: int, age: tuple[int, int]) -> None:
         """Take in that this node is not in a configuration that a peer has stored."""
+        ...
+
+    def has_learned(self, peer: int, age: tuple[int, int], memory: bytes, address: str) -> bool:
+        """Know a peer by what it shows, if its configuration is newer.  Return whether it is."""
         ...
 
 
 class FixedMembers:
     """Members that never change."""
 
-    def configuration_without(self, node: int) -> int:
-        return 0
+    def age(self) -> tuple[int, int]:
+        return 0, 0
 
-    def hear_exclusion(self, peer: int, version: int) -> None:
+    def address(self) -> str:
+        return ""
+
+    def excludes(self, node: int) -> bool:
+        return False
+
+    def hear_exclusion(self, peer: int, age: tuple[int, int]) -> None:
         pass
+
+    def has_learned(self, peer: int, age: tuple[int, int], memory: bytes, address: str) -> bool:
+        return False
 
 
 class Identity(NamedTuple):
@@ -111,9 +139,9 @@ class Identity(NamedTuple):
         content = msgspec.msgpack.encode(
             (
                 *(side, hello.wire, hello.cluster, hello.node, hello.to, hello.fingerprint),
-                *(hello.nonce, hello.memory, hello.replaces),
+                *(hello.nonce, hello.memory, hello.replaces, hello.configuration, hello.address),
                 *(challenge.nonce, challenge.memory, challenge.replaces),
-                *(challenge.knows, challenge.excluded_by),
+                *(challenge.knows, challenge.configuration, challenge.excludes),
             )
         )
         return hmac.digest(self.secret, content, hashlib.sha256)
@@ -149,6 +177,7 @@ class DiallerHandshake:
             *(WIRE_VERSION, identity.cluster, identity.node, peer),
             identity.fingerprint,
             *(os.urandom(NONCE_SIZE), members.identity, members.replaces),
+            *(identity.configuration.age(), identity.configuration.address()),
         )
         self._expected: type[Greeting] | None = Challenge  # None: complete or failed
         self._disowning = b""  # another memory by which the answerer has proved to know this node
@@ -168,14 +197,18 @@ class DiallerHandshake:
         if isinstance(greeting, Challenge) and expected is Challenge:
             if not hmac.compare_digest(greeting.proof, me.proof("answers", self._hello, greeting)):
                 return Refused(f"wrong cluster secret at node {self._peer}")
-            if greeting.excluded_by:
-                me.configuration.hear_exclusion(self._peer, greeting.excluded_by)
+            if greeting.excludes:
+                me.configuration.hear_exclusion(self._peer, greeting.configuration)
                 return Refused(f"node {self._peer} has removed node {me.node}")
             wrong = me.members.objection(self._peer, greeting.memory, greeting.replaces)
+            if wrong and greeting.configuration > me.configuration.age():
+                wrong = f"node {self._peer} was replaced; waiting until it connects"
             if wrong:
                 return Refused(wrong)
             me.members.meet(self._peer, greeting.memory)
-            if greeting.knows not in (b"", self._hello.memory) and not self._hello.replaces:
+            is_other = greeting.knows not in (b"", self._hello.memory)
+            is_outdated = greeting.configuration < self._hello.configuration
+            if is_other and not (self._hello.replaces or is_outdated):
                 self._disowning = greeting.knows
             self._expected = Welcome
             return Proof(me.proof("dials", self._hello, greeting))
@@ -209,14 +242,14 @@ class AnswererHandshake:
             self._expected = Proof
             self._hello = greeting
             members = me.members
-            is_peer = greeting.node in me.peers
             challenge = Challenge(
                 os.urandom(NONCE_SIZE),
                 b"",
                 members.identity,
                 members.replaces,
                 members.known(greeting.node),
-                0 if is_peer else me.configuration.configuration_without(greeting.node),
+                me.configuration.age(),
+                greeting.node not in me.peers and me.configuration.excludes(greeting.node),
             )
             self._challenge = msgspec.structs.replace(
                 challenge, proof=me.proof("answers", greeting, challenge)
@@ -229,7 +262,9 @@ class AnswererHandshake:
             wrong = self._not_a_peer(hello) or me.members.objection(
                 hello.node, hello.memory, hello.replaces
             )
-            if wrong:
+            if wrong and not me.configuration.has_learned(
+                hello.node, hello.configuration, hello.memory, hello.address
+            ):
                 return Refused(wrong)
             me.members.meet(hello.node, hello.memory)
             self.peer = hello.node
@@ -244,7 +279,8 @@ class AnswererHandshake:
             return f"wrong cluster: node {me.node} is in {me.cluster!r}, not {hello.cluster!r}"
         if hello.to != me.node:
             return f"wrong address: this is node {me.node}, not node {hello.to}"
-        if not me.configuration.configuration_without(hello.node):
+        is_newer = hello.configuration > me.configuration.age()
+        if not (is_newer or me.configuration.excludes(hello.node)):
             wrong = self._not_a_peer(hello)
             if wrong:
                 return wrong

@@ -130,6 +130,13 @@ class Membership:
             self._failed(reason)
         return True
 
+    def was_replaced(self, peer: int) -> bool:
+        """Return whether an operator has replaced the peer by `--replace`, since members agreed."""
+        found = None if self._memory is None else self._memory.known.get(peer)
+        if found is None or self._memory is None or found.lives == 1:
+            return False
+        return self._memory.agreed.get(peer) != found.identity
+
     def accepted_by(self, peer: int) -> None:
         self.missing.discard(peer)
         self.was_accepted = True

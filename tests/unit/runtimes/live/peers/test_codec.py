@@ -287,7 +287,7 @@ def mutated(draw: random.Random) -> bytes:
             ),
             OpenFrame(0, "y"),
             Hello(1, "office", 1, 2, b"f", b"n"),
-            Challenge(b"n", b"p", b"m", False, b"", draw.randrange(3)),
+            Challenge(b"n", b"p", b"m", False, b"", (0, draw.randrange(3))),
         ]
     )
     body = bytearray(msgspec.msgpack.encode(frame))

@@ -129,24 +129,29 @@ def test_fields_that_one_node_does_not_know_do_not_spoil_the_proof() -> None:
     assert dialler.is_welcome and answerer.peer == 1
 
 
-@pytest.mark.parametrize("field", ["memory", "replaces", "knows", "excluded_by", "nonce"])
+OTHER = {"configuration": (3, 7), "replaces": True, "excludes": True, "address": "b:1", "wire": 7}
+
+
+@pytest.mark.parametrize(
+    "field", ["memory", "replaces", "knows", "configuration", "excludes", "nonce"]
+)
 def test_the_answerer_proves_all_that_it_says(field: str) -> None:
     dialler, answerer = DiallerHandshake(identity(1), 2), AnswererHandshake(identity(2))
     challenge = answerer.answer(dialler.hello())
     assert isinstance(challenge, Challenge)
-    other = 7 if field == "excluded_by" else field == "replaces" or b"x"
-    forged = msgspec.structs.replace(challenge, **{field: other})
+    forged = msgspec.structs.replace(challenge, **{field: OTHER.get(field, b"x")})
     assert dialler.answer(forged) == Refused("wrong cluster secret at node 2")
 
 
-@pytest.mark.parametrize("field", ["wire", "memory", "replaces", "fingerprint", "nonce"])
+@pytest.mark.parametrize(
+    "field", ["wire", "memory", "replaces", "fingerprint", "nonce", "configuration", "address"]
+)
 def test_the_dialler_proves_all_that_it_says(field: str) -> None:
     me, answerer = identity(2), AnswererHandshake(identity(2))
     hello = DiallerHandshake(identity(1), 2).hello()
-    other = 7 if field == "wire" else field == "replaces" or b"x"
     challenge = answerer.answer(hello)
     assert isinstance(challenge, Challenge)
-    forged = msgspec.structs.replace(hello, **{field: other})
+    forged = msgspec.structs.replace(hello, **{field: OTHER.get(field, b"x")})
     assert me.proof("dials", hello, challenge) != me.proof("dials", forged, challenge)
 
 
@@ -222,41 +227,118 @@ def test_nothing_out_of_turn() -> None:
         assert not dialler.is_welcome
 
 
+Age = tuple[int, int]
+
+
 class Members:
     """The nodes of a configuration, and what was heard of others."""
 
-    def __init__(self, version: int, *nodes: int) -> None:
-        self.version = version
+    def __init__(self, age: Age, *nodes: int) -> None:
+        self._age = age
         self.nodes = nodes
-        self.heard: list[tuple[int, int]] = []
+        self.heard: list[tuple[int, Age]] = []
+        self.learned: list[tuple[int, Age, bytes, str]] = []
 
-    def configuration_without(self, node: int) -> int:
-        return 0 if node in self.nodes else self.version
+    def age(self) -> Age:
+        return self._age
 
-    def hear_exclusion(self, peer: int, version: int) -> None:
-        self.heard.append((peer, version))
+    def address(self) -> str:
+        return "10.0.0.1:7400"
+
+    def excludes(self, node: int) -> bool:
+        return bool(self.nodes) and node not in self.nodes
+
+    def hear_exclusion(self, peer: int, age: Age) -> None:
+        self.heard.append((peer, age))
+
+    def has_learned(self, peer: int, age: Age, memory: bytes, address: str) -> bool:
+        if age > self._age:
+            self.learned.append((peer, age, memory, address))
+        return age > self._age
 
 
 @pytest.mark.parametrize("secret", [SECRET, b"another secret, as long"])
 def test_a_node_that_was_removed_hears_of_it_from_a_node_that_knows_the_secret(
     secret: bytes,
 ) -> None:
-    removed, left = Members(3, 1, 2, 7), Members(5, 1, 2)
+    removed, left = Members((1, 3), 1, 2, 7), Members((1, 5), 1, 2)
     dialler = DiallerHandshake(identity(7)._replace(configuration=removed), 2)
     answerer = AnswererHandshake(identity(2, secret)._replace(configuration=left))
     reason = greet(dialler, answerer)
     if secret == SECRET:
-        assert (reason, removed.heard) == ("node 2 has removed node 7", [(2, 5)])
+        assert (reason, removed.heard) == ("node 2 has removed node 7", [(2, (1, 5))])
     else:
         assert (reason, removed.heard) == ("wrong cluster secret at node 2", [])
     assert answerer.peer is None
 
 
 def test_a_removed_node_that_ignores_the_challenge_is_refused() -> None:
-    answerer = AnswererHandshake(identity(2)._replace(configuration=Members(5, 1, 2)))
+    answerer = AnswererHandshake(identity(2)._replace(configuration=Members((1, 5), 1, 2)))
     hello = DiallerHandshake(identity(7), 2).hello()
     challenge = answerer.answer(hello)
     assert isinstance(challenge, Challenge)
     reply = answerer.answer(Proof(identity(7).proof("dials", hello, challenge)))
     assert isinstance(reply, Refused) and reply.reason == "node 7 is not a peer of node 2"
     assert answerer.peer is None
+
+
+class Memories:
+    """The memories of a node and its peers; notes who disowns the node."""
+
+    replaces = False
+
+    def __init__(self, identity: bytes, known: dict[int, bytes]) -> None:
+        self.identity = identity
+        self._known = known
+        self.disowned: list[int] = []
+
+    def known(self, peer: int) -> bytes:
+        return self._known.get(peer, b"")
+
+    def objection(self, peer: int, identity: bytes, replaces: bool) -> str:
+        return "" if self.known(peer) in (b"", identity) else f"another memory of node {peer}"
+
+    def meet(self, peer: int, identity: bytes) -> None: ...
+
+    def accepted_by(self, peer: int) -> None: ...
+
+    def disowned_by(self, peer: int, known: bytes) -> None:
+        self.disowned.append(peer)
+
+
+AGES = [(0, 0), (1, 3), (2, 3), (1, 4)]
+
+
+@pytest.mark.parametrize(("mine", "theirs"), list(product(AGES, repeat=2)))
+@pytest.mark.parametrize("known", [b"me", b"before me", b""])
+def test_the_newer_configuration_wins(mine: Age, theirs: Age, known: bytes) -> None:
+    """The dialler has joined in its configuration; the answerer may have missed that."""
+    my_memories, memories = Memories(b"me", {}), Memories(b"you", {1: known} if known else {})
+    my_members, members = Members(mine, 1, 2), Members(theirs, 1, 2)
+    me = identity(1)._replace(configuration=my_members, members=my_memories)
+    peers = frozenset({1} if known else ())
+    you = identity(2)._replace(configuration=members, members=memories, peers=peers)
+    answerer, dialler = AnswererHandshake(you), DiallerHandshake(me, 2)
+    reason = greet(dialler, answerer)
+    if reason:
+        assert isinstance(dialler.answer(Rejection(reason)), Refused)
+    is_accepted = known == b"me" or mine > theirs
+    assert (answerer.peer == 1) is is_accepted is (reason == "")
+    has_missed = known != b"me" and is_accepted
+    assert members.learned == ([(1, mine, b"me", "10.0.0.1:7400")] if has_missed else [])
+    assert my_memories.disowned == ([2] if known == b"before me" and mine <= theirs else [])
+    assert my_members.heard == []
+
+
+@pytest.mark.parametrize(("mine", "theirs"), list(product(AGES, repeat=2)))
+def test_a_node_dials_no_peer_with_another_memory(mine: Age, theirs: Age) -> None:
+    """Even if that has a newer configuration: it has to show that it has stored it, by dialling."""
+    me = identity(1)._replace(
+        configuration=Members(mine, 1, 2), members=Memories(b"me", {2: b"before you"})
+    )
+    you = identity(2)._replace(
+        configuration=Members(theirs, 1, 2), members=Memories(b"you", {1: b"me"})
+    )
+    reason = greet(DiallerHandshake(me, 2), AnswererHandshake(you))
+    assert ("waiting until it connects" in reason) is (theirs > mine)
+    assert ("another memory of node 2" in reason) is (theirs <= mine)
