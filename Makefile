@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPILED_FROM := pyproject.toml constraints.txt hatch_build.py $(shell find src -type f ! -name '*.pyc')
 
-.PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs film wire cards clean
+.PHONY: demo lab test test-compiled test-pythons test-stutter test-engines test-prometheus test-namespaces test-pgbouncer test-recipes test-debian lint lint-page bench-sim bench-check bench-live bench-lab campaign planted sweep-campaign torture-campaign docs film wire cards clean
 
 # The program habemus in .venv/bin, with pictures and live clusters.
 .PHONY: install
@@ -57,6 +57,10 @@ test-prometheus: $(VENV)/.test-ready test-prometheus-needs
 # Nodes in network namespaces whose packets are lost in one direction.  Needs root and iproute2.
 test-namespaces: $(VENV)/.test-ready test-namespaces-needs
 	$(BIN)/pytest -q -p no:cacheprovider tests/namespaces.py
+
+# PostgreSQL behind the PgBouncer of another Debian, which is unpacked below build/debian: SUITE as above.  Needs root.
+test-pgbouncer: $(VENV)/.test-ready test-pgbouncer-needs
+	tests/pgbouncer.sh "$(SUITE)" $(BIN)/pytest -q tests/live/test_pgbouncer.py
 
 # The recipes of examples/recipes with Celery, Django, APScheduler, FastAPI and gunicorn, which have a virtual environment of their own.
 test-recipes: build/recipes/.ready

@@ -32,6 +32,7 @@ class Requirement(NamedTuple):
 REQUIREMENTS = {
     "Chromium": Requirement(("chromium",), ("chromium", "fonts-liberation")),
     "PostgreSQL": Requirement(("initdb", "pg_ctl", "postgres"), ("postgresql",)),
+    "PgBouncer": Requirement(("pgbouncer",), ("pgbouncer",)),
     "Redis": Requirement(("redis-server",), ("redis-server",)),
     "etcd": Requirement(("etcd",), ("etcd-server",)),
     "ZooKeeper": Requirement(("java", "zookeeper.jar"), ("zookeeper", "default-jre-headless")),
@@ -45,10 +46,11 @@ REQUIREMENTS = {
 }
 ENGINES = ("PostgreSQL", "Redis", "etcd", "ZooKeeper")
 TARGETS = {
-    "test": ("Chromium", "PostgreSQL", "Redis"),
+    "test": ("Chromium", "PostgreSQL", "PgBouncer", "Redis"),
     "test-engines": ENGINES,
     "test-prometheus": ("Prometheus", "curl"),
     "test-namespaces": ("iproute2",),
+    "test-pgbouncer": ("debootstrap", "PostgreSQL"),
     "test-debian": ("debootstrap",),
     "lint-page": ("npm",),
     "bench-check": ("Spin", "gcc"),

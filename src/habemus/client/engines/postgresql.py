@@ -11,6 +11,11 @@ the servers do not go back.
 The lease is the server's `idle_session_timeout` (PostgreSQL 14 or newer): a session that is silent
 for that long is ended, and its lock is free.  Older servers keep the lock until they notice that
 the connection has ended.
+
+A pooler between client and server must give each client a session of its own: in transaction mode
+clients take turns with one session.  Such a pooler is refused when a connection is made
+(`pooler`).  Each grant and each renewal returns the process of its session, so that one in another
+session is noticed.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from habemus import boottime
 from habemus.client.backend import LockState
 from habemus.client.credentials import Credentials
 from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, WaitOver
+from habemus.client.engines.pooler import BACKEND, SessionMark, SharedSession, backend_of, is_pooled
 from habemus.client.errors import RefusedByNode, Unreachable
 
 LEASE_MS = 10_000
@@ -40,6 +46,11 @@ CONNECT_SECONDS = 10
 POLL_SECONDS = 0.5
 """Time between two looks for a free place by the first client in the queue of a semaphore."""
 IDLE_CONNECTIONS = 32
+NOT_OUR_SESSION = (
+    psycopg.errors.InvalidSqlStatementName,
+    psycopg.errors.DuplicatePreparedStatement,
+)
+"""Errors of prepared statements if other clients use the session."""
 CANCEL_SECONDS = 5.0
 
 TABLE: LiteralString = """
@@ -50,7 +61,7 @@ NOW: LiteralString = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _ENTER: LiteralString = f"""
 ON CONFLICT (name) DO UPDATE SET token = greatest(l.token + 1, {NOW}),
     holder = excluded.holder, process = excluded.process
-RETURNING token
+RETURNING token, process
 """
 _ROW: LiteralString = (
     "INSERT INTO habemus_locks AS l (name, token, holder, process)"
@@ -84,12 +95,14 @@ class _LockSession:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
+        self.backend = 0
+        """Process of the server that executes the statements of this session."""
         self.in_use = threading.Lock()
         self.lease_ms: int | None = None  # as the session has it set
         self._prepared: dict[str, bytes] = {}  # names of statements
 
-    def call(self, statement: LiteralString, *given: str) -> str | None:
-        """Return the first value of the first row, None without rows.
+    def call(self, statement: LiteralString, *given: str) -> list[str] | None:
+        """Return the first row, None without rows.
 
         By calls of libpq: a cursor takes longer than the server.  They cannot be interrupted, so
         the statement must not wait for a lock.
@@ -101,8 +114,10 @@ class _LockSession:
             self._check(connection.prepare(name, statement.encode()))
             self._prepared[statement] = name
         result = self._check(connection.exec_prepared(name, [each.encode() for each in given]))
-        value = result.get_value(0, 0) if result.ntuples else None
-        return None if value is None else value.decode()
+        if not result.ntuples:
+            return None
+        values = (result.get_value(0, column) for column in range(result.nfields))
+        return ["" if value is None else value.decode() for value in values]
 
     def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
         if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
@@ -160,7 +175,9 @@ class PostgreSQLEngine(Engine):
             raise Unreachable(f"{self.shown}: {text}") from None
         except psycopg.errors.ReadOnlySqlTransaction as reason:  # a standby
             raise Unreachable(f"{self.shown}: {' '.join(str(reason).split())}") from None
-        except psycopg.Error as reason:
+        except NOT_OUR_SESSION:
+            raise RefusedByNode(f"{self.shown}: {SharedSession()}") from None
+        except (psycopg.Error, SharedSession) as reason:
             raise RefusedByNode(f"{self.shown}: {' '.join(str(reason).split())}") from None
 
     def _session(self) -> _LockSession:
@@ -173,28 +190,47 @@ class PostgreSQLEngine(Engine):
                     return session
                 session.end()
         with self._errors():
-            connection = psycopg.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=CONNECT_SECONDS,
-                application_name="habemus",
-                client_encoding="UTF8",
-                # A lost network must not hold a thread for longer than a lease.
-                tcp_user_timeout=LEASE_MS,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=3,
-            )
-            connection.prepare_threshold = 1
-            made = _LockSession(connection)
-            self._used.add(made)
-            if connection.info.server_version < 140_000:
-                self.lease_ms = None
-            else:
-                connection.execute("SET client_connection_check_interval = '1s'")
-            if not self._has_table:
-                self._make_table(connection)
+            made = self._open()
+            try:
+                made.backend = backend_of(made.connection)
+                if is_pooled(made.connection, made.backend):
+                    mark = SessionMark(made.connection, made.backend)
+                    self._end(made)
+                    made = self._open()
+                    made.backend = mark.await_end(made.connection)
+                self._prepare(made.connection)
+            except BaseException:
+                self._end(made)
+                raise
         return made
+
+    def _open(self) -> _LockSession:
+        """Connect; nothing of the session is set or known yet."""
+        connection = psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="habemus",
+            client_encoding="UTF8",
+            # A lost network must not hold a thread for longer than a lease.
+            tcp_user_timeout=LEASE_MS,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+        )
+        made = _LockSession(connection)
+        self._used.add(made)
+        return made
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        """Set a session up for locks."""
+        connection.prepare_threshold = 1
+        if connection.info.server_version < 140_000:
+            self.lease_ms = None
+        else:
+            connection.execute("SET client_connection_check_interval = '1s'")
+        if not self._has_table:
+            self._make_table(connection)
 
     def _make_table(self, connection: psycopg.Connection[Any]) -> None:
         found = connection.execute("SELECT to_regclass('habemus_locks')").fetchone()
@@ -268,16 +304,21 @@ class PostgreSQLEngine(Engine):
         """
         given = (str(_number(key)), key, label)
         with self._errors():
-            token = session.call(TRY, *given)
-        if token is None:
+            row = session.call(TRY, *given)
+        if row is None:
             left = wait.left()
             if left == 0:
                 raise WaitOver
             patience = "0" if left is None else str(max(1, round(left * 1_000)))
-            token = self._awaited(session, (*given, patience), wait)
-        return int(token)
+            row = self._awaited(session, (*given, patience), wait)
+        token, backend = map(int, row)
+        if backend != session.backend:
+            with self._errors():
+                session.call(UNLOCK, given[0])  # in that session, unless another client has it now
+                raise SharedSession
+        return token
 
-    def _awaited(self, session: _LockSession, given: Sequence[str], wait: Wait) -> str:
+    def _awaited(self, session: _LockSession, given: Sequence[str], wait: Wait) -> list[str]:
         connection = session.connection
         cursor = psycopg.RawCursor(connection)
         try:
@@ -293,12 +334,15 @@ class PostgreSQLEngine(Engine):
             wait.left()  # a cancelled statement can end the connection
             raise
         assert row is not None
-        return str(row[0])
+        return [str(value) for value in row]
 
     @staticmethod
     def _beat(grant: EngineGrant) -> None:
+        session: _LockSession = grant.handle
         at_us = boottime.microseconds()
-        grant.handle.connection.execute("SELECT 1")
+        row = session.connection.execute(BACKEND).fetchone()
+        if row != (session.backend,):
+            raise SharedSession
         grant.at_us = at_us
 
     def renew(self, grant: EngineGrant) -> None:
@@ -306,7 +350,7 @@ class PostgreSQLEngine(Engine):
         with session.in_use:
             try:
                 self._beat(grant)
-            except psycopg.Error as reason:
+            except (psycopg.Error, SharedSession) as reason:
                 raise LockGone(f"{self.shown}: {' '.join(str(reason).split())}") from None
 
     def is_gone(self, grant: EngineGrant) -> bool:
@@ -322,7 +366,7 @@ class PostgreSQLEngine(Engine):
         session: _LockSession = grant.handle
         try:
             with session.in_use:
-                was_held = session.call(UNLOCK, str(_number(grant.key))) == "t"
+                was_held = session.call(UNLOCK, str(_number(grant.key))) == ["t"]
         except psycopg.Error as reason:
             self._end(session)
             raise LockGone(f"{self.shown}: {' '.join(str(reason).split())}") from None
