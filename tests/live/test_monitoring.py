@@ -21,6 +21,8 @@ from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
 from habemus.runtimes.live.clients.protocol import WIRE_VERSION
+from habemus.runtimes.live.monitoring.http_server import MOST_CONNECTIONS
+from habemus.runtimes.live.peers.unauthenticated import MOST_UNAUTHENTICATED
 
 TLS = """
 [tls]
@@ -171,6 +173,24 @@ def is_sound(nodes: Nodes) -> bool:
     return {(name, "ok") for name in sound} <= levels
 
 
+def check_strangers(nodes: Nodes, pages: Monitoring) -> None:
+    """Check that silent connections without a certificate keep nobody out of node 1."""
+    before = pages.values(1)["process_open_fds"]
+    places = [nodes.address(1), nodes.started[1]["metrics"]]
+    strangers = []
+    for place, number in zip(places, (300, 150), strict=True):
+        host, _, port = place.replace("0.0.0.0", "127.0.0.1").rpartition(":")
+        strangers += [socket.create_connection((host, int(port))) for _ in range(number)]
+    assert pages.get(1, "/livez") == (200, "ok\n")
+    assert pages.get(1, "/readyz") == (200, "ok\n")
+    assert pages.values(1)["process_open_fds"] <= before + MOST_UNAUTHENTICATED + MOST_CONNECTIONS
+    with habemus.connect(nodes.socket(2)) as cluster, cluster.lock("z", timeout=PATIENCE):
+        pass
+    assert pages.values(1)["habemus_peer_up 2"] == pages.values(1)["habemus_peer_up 3"] == 1
+    for each in strangers:
+        each.close()
+
+
 def test_a_cluster_shows_what_happens_in_it(nodes: Nodes, systemd: socket.socket) -> None:
     pages = Monitoring(nodes)
     heard = Counter[bytes]()
@@ -189,6 +209,8 @@ def test_a_cluster_shows_what_happens_in_it(nodes: Nodes, systemd: socket.socket
         found = pages.values(1)
         assert found["habemus_grants_total locks"] == found["habemus_wait_seconds_count locks"] == 1
         assert found["habemus_ready"] == found["habemus_peer_up 2"] == 1
+
+        check_strangers(nodes, pages)
 
         # new certificates: a lock that is held stays, and both ports show the new one
         before = pages.certificate(nodes.address(1))

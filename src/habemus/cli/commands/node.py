@@ -162,7 +162,9 @@ def node(
 
         formatter = configure(log_format, number, logging.DEBUG if verbose else logging.INFO)
         from habemus.runtimes.live.config import load
+        from habemus.runtimes.live.sockets import raise_descriptor_limit
 
+        raise_descriptor_limit()
         given = {
             name: (
                 str(Path(value).absolute())
@@ -221,9 +223,8 @@ def _reload_on_signal(here: Node, read_certificates: Callable[[], TlsContexts | 
     from habemus.runtimes.live.monitoring.service_manager import ServiceManager
 
     manager = ServiceManager(os.environ)
-    tasks: set[asyncio.Task[None]] = set()
 
-    async def reload() -> None:
+    def reload() -> None:
         manager.reloading()
         try:
             tls = read_certificates()
@@ -233,17 +234,11 @@ def _reload_on_signal(here: Node, read_certificates: Callable[[], TlsContexts | 
             if tls is None:
                 log.info("nothing to reload: this cluster has no certificates")
             else:
-                await here.use_certificates(tls)
+                here.use_certificates(tls)
                 log.info("read the certificates again; new connections use them")
         manager.notify(READY=1)
 
-    def begin() -> None:
-        task = loop.create_task(reload())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, begin)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
 
 async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> int:

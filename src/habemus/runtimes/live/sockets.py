@@ -6,16 +6,35 @@ import asyncio
 import errno
 import ipaddress
 import os
+import resource
 import socket
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from habemus.runtimes.live.cluster_file import Address
 
 HANDSHAKE_SECONDS = 5.0
+ENOUGH_DESCRIPTORS = 65_536
+"""For the most clients and peers that a node may have."""
 UNACKNOWLEDGED_MS = 15_000
 """Time after which a connection with unacknowledged bytes is closed."""
+
+
+def share_of_descriptors(share: int) -> int:
+    """Return one of so many of the descriptors that this process may have, at least one."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else max(1, limit // share)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process have as many descriptors as a node may need, if the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ENOUGH_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(ENOUGH_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def is_loopback(host: str) -> bool:

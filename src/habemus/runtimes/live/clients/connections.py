@@ -72,7 +72,7 @@ from habemus.runtimes.live.rules import (
     AccessRules,
     is_client_name,
 )
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, tune
+from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS, origin, share_of_descriptors, tune
 
 if TYPE_CHECKING:
     from habemus.runtimes.live.hosting.node import Node
@@ -80,6 +80,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("habemus.live")
 
 MOST_CLIENTS = 10_000
+DESCRIPTORS_SHARE = 2
+"""Clients may use one of so many of the descriptors that the process may have."""
 UNREAD_LIMIT = 4 << 20
 """Bytes of unread output at which the connection of a client is closed."""
 CLOSING_SECONDS = 10.0
@@ -136,6 +138,7 @@ class ClientConnections:
         self.limited_log = limited_log
         self.connections: set[ClientConnection] = set()
         self.welcomed = 0
+        self.most = min(MOST_CLIENTS, share_of_descriptors(DESCRIPTORS_SHARE))
         self.is_compiled = is_compiled()
         self.version = version("habemus")
         self.is_closed = False
@@ -239,7 +242,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
         if self._clients.is_closed or (
-            self._unauthenticated is None and len(self._clients.connections) >= MOST_CLIENTS
+            self._unauthenticated is None and len(self._clients.connections) >= self._clients.most
         ):
             self._transport.abort()
             return
@@ -765,7 +768,7 @@ class ClientConnection(asyncio.Protocol):
         return tuple(found)
 
     def _welcome(self, hello: HelloLine) -> None:
-        if self._clients.welcomed >= MOST_CLIENTS:
+        if self._clients.welcomed >= self._clients.most:
             self._refuse(
                 "full",
                 f"this node has {self._clients.welcomed} clients, its limit; use another node",

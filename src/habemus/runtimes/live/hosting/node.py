@@ -610,10 +610,10 @@ class Node:
         """End of the node's certificate, in seconds of the epoch."""
         return None if self._network.tls is None else self._network.tls.expires
 
-    async def use_certificates(self, tls: TlsContexts) -> None:
+    def use_certificates(self, tls: TlsContexts) -> None:
         """Use these certificates for new connections; those that are open stay."""
         self._network.use(tls)
-        await self._monitor.use(tls)
+        self._monitor.use(tls)
 
     @property
     def is_member(self) -> bool:

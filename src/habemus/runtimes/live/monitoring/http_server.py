@@ -1,7 +1,9 @@
 """A small HTTP server for metrics and probes, on the event loop of the node.
 
 It answers GET and HEAD for a few fixed paths and closes each connection after one answer.  The size
-of a request, its time and the number of connections are limited.
+of a request, its time and the number of connections are limited.  One connection too many closes
+the oldest, and connections in their TLS handshake count: so those that stay silent keep no probe
+from its answer.  Connections with a client certificate do not compete with them.
 
 On an address that other machines can reach, it speaks TLS with the certificate of the node.  The
 probes answer every connection: they reveal only whether the node is well, and the probes of
@@ -14,12 +16,15 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from habemus.runtimes.live.cluster_file import Address
-from habemus.runtimes.live.sockets import HANDSHAKE_SECONDS
+from habemus.runtimes.live.log_limits import RateLimitedLog
+from habemus.runtimes.live.peers.tls_server import TlsHandshakes
+from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 
 log = logging.getLogger("habemus.live")
 
@@ -27,6 +32,8 @@ REQUEST_LIMIT = 8_192
 """Bytes of a request with its headers."""
 ANSWER_SECONDS = 5.0
 MOST_CONNECTIONS = 64
+"""Without a client certificate; and as many with one."""
+DESCRIPTORS_SHARE = 16
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -48,12 +55,22 @@ class PageSource(NamedTuple):
 class MonitoringServer:
     """Serves the pages of one node."""
 
-    def __init__(self, pages: Mapping[str, PageSource], tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        pages: Mapping[str, PageSource],
+        counts: Counter[str],
+        limited_log: RateLimitedLog,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._pages = pages
         self._tls = tls
-        self._listening: socket.socket | None = None
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._unauthenticated = UnauthenticatedConnections(
+            counts, limited_log, MOST_CONNECTIONS, DESCRIPTORS_SHARE
+        )
+        self._handshakes = TlsHandshakes(self._unauthenticated, limited_log)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._trusted = 0  # connections with a client certificate
 
     @property
     def is_secured(self) -> bool:
@@ -66,58 +83,60 @@ class MonitoringServer:
             bind.host, bind.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         family, _, _, _, place = found[0]
-        listening = self._listening = socket.socket(family, socket.SOCK_STREAM)
+        listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
         listening.setblocking(False)
-        await self._serve(listening)
+        self._server = await loop.create_server(self._protocol, sock=listening)
         return Address(*listening.getsockname()[:2])
 
-    async def _serve(self, listening: socket.socket) -> None:
-        secured: dict[str, Any] = (
-            {} if self._tls is None else {"ssl_handshake_timeout": HANDSHAKE_SECONDS}
-        )
-        self._server = await asyncio.start_server(
-            self._accept, sock=listening.dup(), limit=REQUEST_LIMIT, ssl=self._tls, **secured
+    def _protocol(self) -> asyncio.Protocol:
+        """Return the protocol of a connection that was accepted."""
+        return (
+            self._plain() if self._tls is None else self._handshakes.begin(self._tls, self._plain)
         )
 
-    async def use(self, tls: ssl.SSLContext) -> None:
+    def _plain(self) -> asyncio.Protocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(REQUEST_LIMIT), self._accept)
+
+    def use(self, tls: ssl.SSLContext) -> None:
         """Use another TLS context for new connections."""
-        assert self._listening is not None
-        before, self._tls = self._server, tls
-        await self._serve(self._listening)  # no connection is refused meanwhile
-        if before is not None:
-            before.close()
+        self._tls = tls
 
     async def close(self) -> None:
         """Stop to answer, and close all connections."""
         if self._server is not None:
             self._server.close()
-        if self._listening is not None:
-            self._listening.close()
-        for task in list(self._connections):
+        await self._handshakes.close()
+        for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
+        task, transport = asyncio.current_task(), writer.transport
         assert task is not None
-        if len(self._connections) >= MOST_CONNECTIONS:
-            writer.transport.abort()
+        is_trusted = _has_certificate(writer)
+        if is_trusted and self._trusted >= MOST_CONNECTIONS:
+            transport.abort()
             return
-        self._connections.add(task)
+        self._tasks.add(task)
+        self._trusted += is_trusted
+        if not is_trusted:
+            self._unauthenticated.add(transport)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                page, has_body = await self._answer(reader, _has_certificate(writer))
+                page, has_body = await self._answer(reader, is_trusted)
                 writer.write(_encoded(page, has_body))
                 await writer.drain()
                 writer.close()
                 await writer.wait_closed()
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
-            pass  # the client has closed the connection, or is too slow
+            pass  # the client has closed the connection, is too slow, or was the oldest
         finally:
-            self._connections.discard(task)
-            writer.transport.abort()
+            self._tasks.discard(task)
+            self._trusted -= is_trusted
+            self._unauthenticated.remove(transport)
+            transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, is_trusted: bool) -> tuple[Page, bool]:
         """Return the answer to one request, and whether its body is sent."""

@@ -62,6 +62,8 @@ class Monitor:
                 "/livez": PageSource(self._livez),
                 "/readyz": PageSource(self._readyz),
             },
+            self._node.counts,
+            self._limited_log,
             None if is_loopback(bind.host) else self._context(self._node.settings.tls),
         )
         self.address = await self._server.listen(bind)
@@ -71,10 +73,10 @@ class Monitor:
     def _context(tls: TlsContexts | None) -> ssl.SSLContext | None:
         return None if tls is None else tls.monitoring
 
-    async def use(self, tls: TlsContexts) -> None:
+    def use(self, tls: TlsContexts) -> None:
         """Use new certificates for new connections."""
         if self._server is not None and self._server.is_secured:
-            await self._server.use(tls.monitoring)
+            self._server.use(tls.monitoring)
 
     async def close(self) -> None:
         if self._tick is not None:

@@ -40,7 +40,7 @@ from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.peers.peer_client import CLOSING_SECONDS, PeerLink
 from habemus.runtimes.live.peers.peer_server import PeerConnection
 from habemus.runtimes.live.peers.tls import TlsContexts, log_refusals
-from habemus.runtimes.live.peers.tls_server import TlsConnection
+from habemus.runtimes.live.peers.tls_server import TlsHandshakes
 from habemus.runtimes.live.peers.unauthenticated import UnauthenticatedConnections
 from habemus.runtimes.live.sockets import local_socket
 
@@ -82,8 +82,8 @@ class PeerNetwork:
         self._local: asyncio.Server | None = None
         self.incoming: set[PeerConnection] = set()
         self.current: dict[int, PeerConnection] = {}  # the current connection of each peer
-        self.tls_handshakes: dict[asyncio.Task[None], TlsConnection] = {}
         self.unauthenticated = UnauthenticatedConnections(self.counts, limited_log)
+        self.tls_handshakes = TlsHandshakes(self.unauthenticated, limited_log)
         self.is_closed = False
 
     async def listen(self, bind: Address | socket.socket, local: Path | None = None) -> Address:
@@ -116,7 +116,9 @@ class PeerNetwork:
 
     def _answer(self) -> asyncio.Protocol:
         """Return the protocol of a connection that was accepted."""
-        return PeerConnection(self) if self.tls is None else TlsConnection(self, self.tls.answering)
+        if self.tls is None:
+            return PeerConnection(self)
+        return self.tls_handshakes.begin(self.tls.answering, lambda: PeerConnection(self))
 
     def use(self, tls: TlsContexts) -> None:
         """Use these certificates for new connections; those that are open stay."""
@@ -175,10 +177,8 @@ class PeerNetwork:
         for server in (self._server, self._local):
             if server is not None:
                 server.close()
+        await self.tls_handshakes.close()
         await asyncio.gather(*(link.stop() for link in self._links.values()), *self._dropped)
-        for handshake in self.tls_handshakes.values():
-            handshake.abort()
-        await asyncio.gather(*self.tls_handshakes)
         for connection in list(self.incoming):
             connection.abort()
         self.clients.close()

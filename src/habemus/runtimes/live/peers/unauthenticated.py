@@ -2,20 +2,21 @@
 
 Their number is bounded.  When one more arrives, the oldest is closed: so silent connections block
 neither peers nor clients, which authenticate long before they are the oldest.  Connections in their
-TLS handshake count, and all of them together leave most of the descriptors of the process free.
+TLS handshake count.  All of them together leave most of the descriptors of the process free, and so
+do clients, for the connections with peers and for files.
 """
 
 from __future__ import annotations
 
-import resource
 from collections import Counter, OrderedDict
 from typing import Protocol
 
 from habemus.runtimes.live.log_limits import RateLimitedLog
+from habemus.runtimes.live.sockets import share_of_descriptors
 
 MOST_UNAUTHENTICATED = 256
 DESCRIPTORS_SHARE = 4
-"""They may use one of so many descriptors that the process may have."""
+"""They may use one of so many of the descriptors that the process may have."""
 
 
 class Abortable(Protocol):
@@ -25,17 +26,23 @@ class Abortable(Protocol):
 
 
 class UnauthenticatedConnections:
-    """The unauthenticated connections of one node, oldest first."""
+    """The unauthenticated connections at one address of a node, oldest first.
 
-    def __init__(self, counts: Counter[str], limited_log: RateLimitedLog) -> None:
+    most, share: how many there may be, and which share of the descriptors at most.
+    """
+
+    def __init__(
+        self,
+        counts: Counter[str],
+        limited_log: RateLimitedLog,
+        most: int | None = None,
+        share: int = DESCRIPTORS_SHARE,
+    ) -> None:
         self._counts = counts
         self._limited_log = limited_log
         self._waiting: OrderedDict[Abortable, None] = OrderedDict()  # the oldest first
-        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._limit = (
-            MOST_UNAUTHENTICATED
-            if descriptors == resource.RLIM_INFINITY
-            else min(MOST_UNAUTHENTICATED, descriptors // DESCRIPTORS_SHARE)
+        self._limit = min(
+            MOST_UNAUTHENTICATED if most is None else most, share_of_descriptors(share)
         )
 
     def __len__(self) -> int:
