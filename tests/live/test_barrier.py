@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
+from habemus.client.barrier import Member
 
 PROGRAM = Path(__file__).with_name("waiting_at_a_barrier.py")
 PARTIES = 3
@@ -33,22 +35,59 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     nodes.close()
 
 
-class Party(threading.Thread):
-    """A thread that waits once, and keeps what became of it."""
+VICTIM = """
+import habemus, sys
+with habemus.connect(sys.argv[1]) as cluster:
+    cluster.barrier(sys.argv[2], int(sys.argv[3]), lease=5).wait()
+"""
 
-    def __init__(self, url: str, name: str, timeout: float = PATIENCE) -> None:
+
+class Party(threading.Thread):
+    """A thread that waits so many times, tries again after a broken gathering, and keeps what
+    became of it.
+    """
+
+    def __init__(
+        self, url: str, name: str, parties: int = PARTIES, *, waits: int = 1, tries: int = 1
+    ) -> None:
         super().__init__(daemon=True)
-        self.arguments = (url, name, timeout)
-        self.outcome: object = None
+        self.arguments = (url, name, parties, waits, tries)
+        self.barrier: habemus.Barrier | None = None
+        self.may_leave = threading.Event()
+        self.may_leave.set()
+        self.outcomes: list[object] = []
         self.start()
 
     def run(self) -> None:
-        url, name, timeout = self.arguments
+        url, name, parties, waits, tries = self.arguments
         with habemus.connect(url) as cluster:
-            try:
-                self.outcome = cluster.barrier(name, PARTIES).wait(timeout)
-            except habemus.BarrierBroken as reason:
-                self.outcome = reason
+            for _ in range(tries):
+                with cluster.barrier(name, parties) as self.barrier:
+                    try:
+                        for _ in range(waits):
+                            self.outcomes.append(self.barrier.wait(PATIENCE))
+                        self.may_leave.wait()
+                    except habemus.BarrierBroken as reason:
+                        self.outcomes.append(reason)
+                    else:
+                        return
+
+    @property
+    def outcome(self) -> object:
+        return self.outcomes[-1] if self.outcomes else None
+
+    @property
+    def member(self) -> Member | None:
+        """What the party knows of the others."""
+        inner = None if self.barrier is None else self.barrier._barrier
+        return None if inner is None else inner._member
+
+    def has_seat(self) -> bool:
+        return self.member is not None and self.member.seat > 0
+
+    def has_met(self, others: int) -> bool:
+        """Return whether it has seen so many others that wait with it."""
+        return self.member is not None and len(self.member._arrived) == others
 
 
 def test_parties_wait_for_each_other_again_and_again(url: str) -> None:
@@ -71,19 +110,71 @@ def test_parties_wait_for_each_other_again_and_again(url: str) -> None:
     assert {index for index, _ in passed} == set(range(PARTIES))
 
 
-def test_a_party_that_gives_up_breaks_the_barrier(url: str) -> None:
-    patient = [Party(url, "given-up") for _ in range(PARTIES - 2)]
+def test_a_party_that_gives_up_breaks_the_first_gathering(url: str) -> None:
+    patient = Party(url, "given-up")
     with habemus.connect(url) as cluster, cluster.barrier("given-up", PARTIES) as barrier:
-        with pytest.raises(habemus.BarrierBroken, match="timed out after 1 s; 2 of 3 did not come"):
-            barrier.wait(1)
+        with pytest.raises(habemus.BarrierBroken, match="timed out after 2 s; 1 of 3 did not come"):
+            barrier.wait(2)
         assert barrier.broken
         with pytest.raises(habemus.BarrierBroken):
             barrier.wait()
-    # They have seen no member arrive, as there were too few: others take the free seats.
-    late = [Party(url, "given-up") for _ in range(2)]
-    for party in (*patient, *late):
+    patient.join(PATIENCE)
+    assert "has died or given up" in str(patient.outcome)
+    late = [Party(url, "given-up") for _ in range(PARTIES)]
+    for party in late:
         party.join(PATIENCE)
         assert isinstance(party.outcome, int), party.outcome
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_a_party_that_is_killed_breaks_the_first_gathering(url: str, comes_first: bool) -> None:
+    name = f"killed-{comes_first}"
+    party = None if comes_first else Party(url, name)
+    if party is not None:
+        until(party.has_seat)
+    victim = subprocess.Popen([sys.executable, "-c", VICTIM, url, name, str(PARTIES)])
+    party = party or Party(url, name)
+    try:
+        until(lambda: party.has_met(1))
+        victim.kill()
+        party.join(PATIENCE)
+        assert "has died or given up" in str(party.outcome)
+    finally:
+        end([victim])
+
+
+def test_parties_that_try_again_after_a_broken_gathering_come_together(url: str) -> None:
+    parties = [Party(url, "tried-again", 4, tries=100) for _ in range(2)]
+    with habemus.connect(url) as cluster:
+        while not all(party.outcomes for party in parties):
+            with pytest.raises(habemus.BarrierBroken):
+                cluster.barrier("tried-again", 4).wait(1)
+        parties.append(Party(url, "tried-again", 4, tries=100))
+        passed = None
+        while passed is None:
+            with suppress(habemus.BarrierBroken):
+                passed = cluster.barrier("tried-again", 4).wait(PATIENCE)
+    for party in parties:
+        party.join(PATIENCE)
+        assert isinstance(party.outcome, int), party.outcomes
+
+
+def test_a_wait_that_times_out_counts_the_parties_that_did_not_come(url: str) -> None:
+    with habemus.connect(url) as cluster:
+        with pytest.raises(habemus.BarrierBroken, match="; 2 of 3 did not come"):
+            cluster.barrier("counted-alone", 3).wait(0.3)
+        others = [Party(url, "counted"), Party(url, "counted", waits=2)]
+        for each in others:
+            each.may_leave.clear()
+        with cluster.barrier("counted", 3) as barrier:
+            barrier.wait(PATIENCE)
+            with pytest.raises(habemus.BarrierBroken, match="; 3 others have not left yet"):
+                cluster.barrier("counted", 3).wait(0.3)
+            with pytest.raises(habemus.BarrierBroken, match="; 1 of 3 did not come"):
+                barrier.wait(2)
+        for each in others:
+            each.may_leave.set()
+            each.join(PATIENCE)
 
 
 def test_a_party_that_is_killed_breaks_the_barrier(url: str, tmp_path: Path) -> None:

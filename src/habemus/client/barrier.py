@@ -4,9 +4,12 @@ A barrier is built of plain locks and watches, so every backend has it.
 
 - To join, a party takes one of as many *seats* as there are parties, and keeps it.  The name of the
   client that holds it, which others see, is new for each join.
-- When all seats are taken, each party knows the *members*: the names in the order of the seats.
-  From now on it shows itself by locks whose holder has a name that ends with a digest of them.  So
-  a party that believes in other members is never mistaken for a member.
+- Each party sees the *members*: the names in the order of the seats.  It shows itself to them by
+  locks whose holder has a name that ends with a digest of them.  So a party that sees other members
+  is never mistaken for a member.
+- Until the first wait is over the members may change.  A party shows itself to them at once if all
+  seats are taken, and else when they have not changed for a moment.  So parties that wait for
+  others know of each other, and mass arrivals cost nothing.
 - To wait for the k-th time, a party takes the lock "arrived" of its seat, and waits until it has
   seen a newer holder than last time of all locks "arrived".  Then it takes its lock "passed".
 
@@ -44,6 +47,8 @@ PREFIX = "barrier/"
 MOST_PARTIES = 64
 LABEL_LIMIT = 60
 """Characters of the label of a client that its parties keep."""
+SETTLE_SECONDS = 0.2
+"""How long the members of a first wait have not changed when a party shows itself to them."""
 LEAVE_SECONDS = 5.0
 """How long a party that leaves waits for the others to pass."""
 
@@ -78,7 +83,8 @@ class Member:
         self._seen: dict[str, LockState] = {}
         self._last: dict[str, int] = {}  # the token of the last arrival that was counted
         self._members: list[str | None] = []
-        self._arrived: set[int] = set()  # members that were seen to arrive
+        self._settled_at = 0.0  # when the members have not changed for a moment
+        self._arrived: dict[int, str] = {}  # members that were seen to arrive, by their seats
         self._change = asyncio.Event()
         self._watches: list[asyncio.Task[None]] = []
         self._round = 0
@@ -144,8 +150,7 @@ class Member:
                     await self.join()
                 await self._gather()
         except TimeoutError:
-            missing = self._parties - 1 - len(self._arrived)
-            self._break(f"timed out after {timeout:g} s; {missing} of {self._parties} did not come")
+            self._break(f"timed out after {timeout:g} s; {self._missing()}")
         except BaseException:
             self._break("this party gave up")
             await self.abandon()
@@ -154,6 +159,17 @@ class Member:
             await self.abandon()
         self._check()
         return self.seat - 1
+
+    def _missing(self) -> str:
+        """Say for whom this party waits."""
+        if not self.seat:
+            return f"{self._parties} others have not left yet"
+        arrived = f"arrived-{self._round % 2}"
+        missing = sum(
+            self._came(seat, arrived) is None if self._round else self._holder(seat) is None
+            for seat in self._others()
+        )
+        return f"{missing} of {self._parties} did not come"
 
     def _check(self) -> None:
         if self.why:
@@ -166,37 +182,39 @@ class Member:
             await self._show(arrived)
         while not self._is_broken():
             self._change.clear()
-            if not self._round and await self._meet():
-                await self._show(arrived)
+            if not self._round:
+                await self._meet()
             if self._arrivals is not None and self._have_all_arrived(arrived):
                 await self._show(f"passed-{self._round % 2}")
                 self._round += 1
                 for kind in ("arrived", "passed"):
                     self._hide(f"{kind}-{self._round % 2}")
                 return
-            await self._change.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._settled_at if self._arrivals is None else None):
+                    await self._change.wait()
 
-    async def _meet(self) -> bool:
-        """Take in the members, who may change until the first wait is over; return whether they
-        have changed and are complete.
+    async def _meet(self) -> None:
+        """Take in the members, and show this party to them: at once if they are complete, else when
+        they have not changed for a moment.
         """
+        now = asyncio.get_running_loop().time()
         members = [
             self._label if seat == self.seat else self._holder(seat)
             for seat in range(1, self._parties + 1)
         ]
-        if members == self._members:
-            return False
-        self._members = members
-        for what in [what for what in self._held if what != "seat"]:
-            del self._held[what]
-        arrivals, self._arrivals = self._arrivals, None
-        if arrivals is not None:
-            await arrivals.close()
-        if None in members:
-            return False
-        self._arrivals = self._made(self._sign(self.seat))
-        await self._arrivals.__aenter__()
-        return True
+        if members != self._members:
+            self._members = members
+            self._settled_at = now + SETTLE_SECONDS
+            for what in [what for what in self._held if what != "seat"]:
+                del self._held[what]
+            arrivals, self._arrivals = self._arrivals, None
+            if arrivals is not None:
+                await arrivals.close()
+        if self._arrivals is None and (None not in members or now >= self._settled_at):
+            self._arrivals = self._made(self._sign(self.seat))
+            await self._arrivals.__aenter__()
+            await self._show("arrived-0")
 
     def _holder(self, seat: int) -> str | None:
         state = self._seen.get(self._lock(seat))
@@ -212,23 +230,28 @@ class Member:
         state = self._seen.get(self._lock(seat, what))
         return state.token if state is not None and state.holder == self._sign(seat) else None
 
+    def _came(self, seat: int, arrived: str) -> int | None:
+        """Return the token by which a member shows that it has come to this wait."""
+        token = self._shows(seat, arrived)
+        is_new = token is not None and token > self._last.get(self._lock(seat, arrived), 0)
+        return token if is_new else None
+
     def _have_all_arrived(self, arrived: str) -> bool:
         found: dict[str, int] = {}
         for seat in self._others():
-            name = self._lock(seat, arrived)
-            token = self._shows(seat, arrived)
-            if token is not None and token > self._last.get(name, 0):
-                found[name] = token
-                self._arrived.add(seat)
+            token = self._came(seat, arrived)
+            if token is not None:
+                found[self._lock(seat, arrived)] = token
+                self._arrived[seat] = str(self._members[seat - 1])
         if len(found) < self._parties - 1:
             return False
         self._last.update(found)
         return True
 
     def _is_broken(self) -> bool:
-        for seat in self._others():
-            if seat in self._arrived and self._holder(seat) != self._members[seat - 1]:
-                self._break(f"party {self._members[seat - 1]} has died or given up")
+        for seat, member in self._arrived.items():
+            if self._holder(seat) != member:
+                self._break(f"party {member} has died or given up")
         for what, lease in self._held.items():
             if lease._is_lost_now():
                 self._break(f"this party has lost the lock {lease.name} ({what})")
@@ -357,9 +380,10 @@ class Barrier:
                 barrier.wait()
 
     No party passes a wait before all have come to it.  If a party dies, gives up after its timeout,
-    leaves the `with` by an exception, or is cut off, the others that wait raise `BarrierBroken`;
-    a party whose own arrival no other has seen yet goes on waiting, for new parties.  If a party
-    dies at the moment at which all have come, some may pass and others raise.
+    leaves the `with` by an exception, or is cut off, the others that wait raise `BarrierBroken`
+    within its lease.  A party that dies in the first moments of a gathering may only have left its
+    place to another.  If one dies at the moment at which all have come, some may pass and others
+    raise.
 
     More than `parties` callers form a queue for the next gathering.  A program uses one object for
     each of its parties, in one thread at a time.
