@@ -17,7 +17,7 @@ from habemus.runtimes.live.cluster_file import Address
 
 HANDSHAKE_SECONDS = 5.0
 ENOUGH_DESCRIPTORS = 65_536
-"""For the most clients and peers that a node may have."""
+"""Descriptors of the most clients and peers that a node may have."""
 UNACKNOWLEDGED_MS = 15_000
 """Time after which a connection with unacknowledged bytes is closed."""
 

@@ -32,7 +32,7 @@ REQUEST_LIMIT = 8_192
 """Bytes of a request with its headers."""
 ANSWER_SECONDS = 5.0
 MOST_CONNECTIONS = 64
-"""Without a client certificate; and as many with one."""
+"""Largest number without a client certificate, and of those with one."""
 DESCRIPTORS_SHARE = 16
 PLAIN = "text/plain; charset=utf-8"
 
