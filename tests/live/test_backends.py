@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import aclosing, suppress
 from functools import partial
@@ -721,10 +722,12 @@ def test_the_example(system: System) -> None:
 
 
 def test_no_server(system: System) -> None:
-    with pytest.raises(habemus.Unreachable), habemus.connect(system.unreachable()):
-        pass
-    with pytest.raises(habemus.Unreachable):
-        habemus.connect(system.unreachable()).lock("x", timeout=0.3).acquire()
+    with habemus.connect(system.unreachable()) as cluster:
+        for timeout in (None, 0.3):
+            began = time.monotonic()
+            with pytest.raises(habemus.Unreachable):
+                cluster.lock("x", timeout=timeout).acquire()
+            assert time.monotonic() - began >= (timeout or 0)
 
 
 def test_wrong_credentials(system: System) -> None:

@@ -24,8 +24,6 @@ from tests.ports import reserved_ports
 
 import habemus
 from habemus import Cluster, LockLost, LockTimeout, Unreachable
-from habemus.client.asynchronous import AsyncCluster
-from habemus.client.credentials import Credentials
 
 LONG = """\
 [services.locks]
@@ -360,20 +358,12 @@ def test_a_timeout_is_waited_for_while_all_nodes_are_down(start: Start, kind: st
     socket = nodes.socket(1)
 
     async def acquired(timeout: float) -> str:
-        cluster = AsyncCluster(socket, Credentials())
-        try:
-            await cluster.lock("x", timeout=timeout).acquire()
-        finally:
-            await cluster.close()
-        return "granted"
+        async with habemus.connect(socket) as cluster, cluster.lock("x", timeout=timeout):
+            return "granted"
 
     def blocking(timeout: float) -> str:
-        cluster = habemus.connect(socket)
-        try:
-            cluster.lock("x", timeout=timeout).acquire()
-        finally:
-            cluster.close()
-        return "granted"
+        with habemus.connect(socket) as cluster, cluster.lock("x", timeout=timeout):
+            return "granted"
 
     def command(timeout: float) -> str:
         line = [

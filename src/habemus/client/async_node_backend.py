@@ -172,7 +172,7 @@ class AsyncNodeBackend:
 
     async def connect(self) -> None:
         """Connect to a node."""
-        await self.connected()
+        await self.connected(CONNECT_SECONDS)
 
     async def close(self) -> None:
         """Release all locks, end all requests and close all connections."""

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
@@ -27,6 +27,7 @@ from habemus.client.errors import (
     LockNotHeld,
     LockTimeout,
     RefusedByNode,
+    Unreachable,
 )
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
@@ -165,8 +166,9 @@ def _is_number(value: object) -> bool:
 class Cluster:
     """A client of a cluster, which `habemus.connect` returns.  Several threads may use it.
 
-    `with` connects at once, and closes the client at the end.  Without it, the first request
-    connects, and `close` has to be called.
+    `with` connects at once, and closes the client at the end.  If no node can be reached yet, the
+    first request tries again, within its timeout.  Without `with`, the first request connects, and
+    `close` has to be called.
     """
 
     def __init__(
@@ -187,7 +189,8 @@ class Cluster:
         return f"<Cluster {self._named or 'by default'}, as {self.label}>"
 
     def __enter__(self) -> Self:
-        self._backend.connect()
+        with suppress(Unreachable):  # the first request tries again
+            self._backend.connect()
         return self
 
     def __exit__(

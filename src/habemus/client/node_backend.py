@@ -29,6 +29,7 @@ from habemus.client.errors import (
 from habemus.client.lease import Lease
 from habemus.client.protocol import GRACE_US, HOLDER_US, AcquireRequest, encode_line
 from habemus.client.session import NodeSession, own_label
+from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
 
 def opened(
@@ -89,7 +90,7 @@ class NodeBackend:
 
     def connect(self) -> None:
         """Connect to a node."""
-        self.connected()
+        self.connected(CONNECT_SECONDS)
 
     def close(self) -> None:
         """Release all locks and close all connections."""

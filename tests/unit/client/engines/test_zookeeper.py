@@ -36,4 +36,4 @@ def test_servers_that_refuse_connections_are_unreachable_at_once() -> None:
     first, second = reserved_ports(2)
     url = f"zookeeper://127.0.0.1:{first},127.0.0.1:{second}"
     with pytest.raises(habemus.Unreachable, match=f"{first},.*: .*Connection refused"):
-        habemus.connect(url).__enter__()
+        habemus.connect(url).lock("x").acquire()
