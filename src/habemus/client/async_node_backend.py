@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
-from habemus.client.address import NodeAddress
+from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.attempts import Attempts
 from habemus.client.backend import LockState
 from habemus.client.connection import (
@@ -171,8 +171,10 @@ class AsyncNodeBackend:
         self._closings = 0  # a request ends with the next one; later requests connect again
 
     async def connect(self) -> None:
-        """Connect to a node."""
-        await self.connected(CONNECT_SECONDS)
+        """Connect to a node, unless none answers; see `NodeBackend.connect`."""
+        cluster_address(self._named)
+        with suppress(Unreachable):
+            await self.connected(CONNECT_SECONDS)
 
     async def close(self) -> None:
         """Release all locks, end all requests and close all connections."""

@@ -41,7 +41,7 @@ from habemus.client.blocking import (
 )
 from habemus.client.credentials import Credentials
 from habemus.client.engines import is_engine
-from habemus.client.errors import LockTimeout, Unreachable
+from habemus.client.errors import LockTimeout
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.protocol import (
     AcquireRequest,
@@ -108,8 +108,7 @@ class AsyncCluster:
 
     async def __aenter__(self) -> Self:
         try:
-            with suppress(Unreachable):  # the first request tries again
-                await self._backend.connect()
+            await self._backend.connect()
         except BaseException:  # a cancellation, too: `__aexit__` is not called then
             await self.close()
             raise

@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overload
 
@@ -27,7 +27,6 @@ from habemus.client.errors import (
     LockNotHeld,
     LockTimeout,
     RefusedByNode,
-    Unreachable,
 )
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.node_backend import NodeBackend
@@ -189,8 +188,7 @@ class Cluster:
         return f"<Cluster {self._named or 'by default'}, as {self.label}>"
 
     def __enter__(self) -> Self:
-        with suppress(Unreachable):  # the first request tries again
-            self._backend.connect()
+        self._backend.connect()
         return self
 
     def __exit__(

@@ -89,8 +89,14 @@ class NodeBackend:
         self._opening = threading.Lock()
 
     def connect(self) -> None:
-        """Connect to a node."""
-        self.connected(CONNECT_SECONDS)
+        """Connect to a node, unless none answers: then the first request tries again.
+
+        Raise `Unreachable` if no cluster is named, and `RefusedByNode` if the nodes refuse the
+        client.
+        """
+        cluster_address(self._named)
+        with suppress(Unreachable):
+            self.connected(CONNECT_SECONDS)
 
     def close(self) -> None:
         """Release all locks and close all connections."""

@@ -12,7 +12,7 @@ from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 import habemus
 from habemus.client import async_node_backend
 from habemus.client.address import NodeAddress
-from habemus.client.asynchronous import async_backend_of
+from habemus.client.async_node_backend import AsyncNodeBackend
 from habemus.client.attempts import in_order
 from habemus.client.credentials import Credentials
 from habemus.client.errors import Unreachable
@@ -56,9 +56,9 @@ def test_two_nodes_that_end_are_too_many(
     fake_node: Callable[..., FakeNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = fail_to_join(monkeypatch, 2)
-    nodes = async_backend_of(fake_node(grants).place, Credentials(), None)
+    nodes = AsyncNodeBackend(fake_node(grants).place, Credentials(), None)
     with pytest.raises(Unreachable, match="has ended"):
-        asyncio.run(nodes.connect())
+        asyncio.run(nodes.connected())
     assert len(tried) == 2
 
 

@@ -69,7 +69,7 @@ def test_in_the_place_of_a_grant_asynchronously(fake_node: Start, noise: bytes) 
 )
 def test_in_the_place_of_a_welcome(fake_node: Start, noise: bytes) -> None:
     with pytest.raises(habemus.HabemusError):
-        habemus.connect(fake_node(lambda _: noise).place)._backend.connect()
+        habemus.connect(fake_node(lambda _: noise).place).status()
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=SHOWN)

@@ -67,13 +67,15 @@ class EngineBackend:
         return self._label or self._own_label
 
     def connect(self) -> None:
-        """Connect to the engine."""
+        """Connect to the engine, unless it does not answer: then the first request tries again."""
         try:
             self.engine.connect()
-        except BaseException:  # `__exit__` is not called then
+        except BaseException as reason:  # `__exit__` is not called then
             self.engine.close()
-            raise
-        self._is_known = True
+            if not isinstance(reason, Unreachable):
+                raise
+        else:
+            self._is_known = True
 
     def close(self) -> None:
         """Release all locks and close all connections."""
