@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,38 @@ def test_an_asynchronous_client_takes_its_locks_to_another_node(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+def test_locks_of_default_settings_outlive_a_node_that_hangs(tmp_path: Path) -> None:
+    """It stops right after the grants, when no client has a connection for heartbeats yet."""
+    nodes = Nodes(tmp_path, services="")
+    lost: list[habemus.Lease] = []
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            blocking = stack.enter_context(habemus.connect(str(nodes.file)))
+            leases = [blocking.lock("blocking", on_lost=lost.append).acquire()]
+            hung = node_of(leases[0])
+            while len(leases) < 2:
+                cluster = await stack.enter_async_context(habemus.connect(str(nodes.file)))
+                lease = await cluster.lock("asynchronous", on_lost=lost.append).acquire()
+                if node_of(lease) == hung:
+                    leases.append(lease)
+                else:
+                    await cluster.close()
+                    lost.clear()
+            nodes.signal(hung, signal.SIGSTOP)
+            async with asyncio.timeout(SOON):
+                while any(node_of(lease) == hung and not lost for lease in leases):
+                    await asyncio.sleep(0.01)
+            for lease in leases:
+                lease.check()
+
+    try:
+        asyncio.run(main())
+    finally:
+        nodes.close()
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, signal.SIGSTOP])
 def test_a_command_goes_on_while_its_lock_moves(nodes: Nodes, ending: signal.Signals) -> None:
     command = [sys.executable, "-m", "habemus", "lock", "--cluster", str(nodes.file), "job", "--"]
     script = "print('inside', flush=True); input(); print('done')"

@@ -48,8 +48,12 @@ ENCODED_LIMIT = 1_000
 """Locks whose encoded names are kept."""
 SLOWEST_BEAT_US = 1_000_000
 """Time between two heartbeats while no lease expires: the node may have vanished."""
-SILENCE_US = 3_000_000
-"""A node that has not answered for so long is left: waiting requests move to another node."""
+SILENT_BEATS = 3
+"""Heartbeats that a node may leave unanswered.  Then requests and leases move to another node."""
+SILENCE_US = SILENT_BEATS * SLOWEST_BEAT_US
+"""How long that is while no lease expires."""
+SHORTEST_SILENCE_US = 500_000
+"""How long a node may be silent even if a lease is short: it may wait for a processor."""
 GRACE_US = 250_000
 """How much longer than the node the client waits before it gives up a request."""
 HOLDER_US = 250_000
@@ -613,6 +617,11 @@ class SessionProtocol:
         self._own_ms: dict[int, int | None] = {}
 
     # To the node.
+
+    @property
+    def silence_us(self) -> int:
+        """How long a node may be silent before it is left: a share of the shortest lease."""
+        return max(SHORTEST_SILENCE_US, SILENT_BEATS * self.beat_us)
 
     def next_id(self) -> int:
         """Return an id that was not used before in this session."""

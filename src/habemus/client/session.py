@@ -39,7 +39,6 @@ from habemus.client.protocol import (
     EXPIRED,
     MOVE_PAUSE_US,
     NO_TOKEN,
-    SILENCE_US,
     TOO_LATE,
     AcquireRequest,
     LeaseEvent,
@@ -57,9 +56,9 @@ from habemus.client.protocol import (
     release_line,
 )
 
-BEATS = 3
+BEATS = 10
 """Heartbeats in the time of a lease."""
-HASTE_BEATS = 2
+HASTE_BEATS = 5
 """A lease that is granted with fewer heartbeats left is renewed at once."""
 IDLE_CONNECTIONS = 32
 MovingLease: TypeAlias = tuple[Lease, int | None]
@@ -570,7 +569,7 @@ class NodeSession:
     def _keep(self) -> None:
         while not self.over:
             self._wanted.wait()
-            if self._keeping is None:
+            if self._keeping is None and not self._silence:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time
             # In this order: a request that is granted is a lease before it stops waiting.
             if not (self._waiting or self.protocol.leases):
@@ -582,7 +581,9 @@ class NodeSession:
                 if self.protocol.leases or self._waiting:
                     self._wake_keeper()  # a request came in between
                 continue
-            began = boottime.seconds()
+            began, longest = boottime.seconds(), self._beat
+            if self._keeping is None:
+                longest = self.protocol.silence_us / 1_000_000  # for the connection
             self._has_heard = False
             try:
                 self._beat_once()
@@ -595,10 +596,10 @@ class NodeSession:
                 return
             self._has_to_move = ""
             self._drop_lost()
-            # At most one beat: this process may have been suspended.
-            listened = min(self._beat, boottime.seconds() - began)
+            # Not more than it has waited: this process may have been suspended.
+            listened = min(longest, boottime.seconds() - began)
             self._silence = 0.0 if self._has_heard else self._silence + listened
-            if self._silence * 1_000_000 >= SILENCE_US:
+            if self._silence * 1_000_000 >= self.protocol.silence_us:
                 self.leave(f"node {self.node} does not answer")
                 if self._can_move():
                     self._move(self.leaving, is_planned=False)
@@ -618,7 +619,11 @@ class NodeSession:
 
     def _connect_keeper(self) -> NodeConnection:
         connection = self._keeping = NodeConnection(
-            self.address, self.credentials, self.label, self.key, self._patience(self._beat)
+            self.address,
+            self.credentials,
+            self.label,
+            self.key,
+            self._patience(self.protocol.silence_us / 1_000_000),
         )
         if self.over:
             connection.close()  # the thread that ended the session has not seen it

@@ -52,7 +52,7 @@ LINKS: dict[str, Process] = {
 an fsync comes between a message and its acknowledgement.
 """
 
-LEASE = ("lease=2s",)
+LEASE = ("lease=10s",)
 LENDING = ("patience=500ms", "ahead=1000")
 LIVE_OPTIONS: dict[str, tuple[str, ...]] = {
     "adaptive": ("tick=20ms",),

@@ -88,10 +88,10 @@ PASSED_ON = (
 AS_AT_FIRST = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU, signal.SIGTSTP)
 """Signals that Python or this program ignores; the command should not."""
 
-BEAT, ASK, END = 5, 4, 10
-"""Fractions of a lease: the time between two heartbeats, and how long before its end the command
-gets SIGTERM and SIGKILL.
-"""
+BEATS = 10
+"""Heartbeats in the time of a lease."""
+ASK, END = 4, 10
+"""Fractions of a lease: how long before its end the command gets SIGTERM and SIGKILL."""
 LOOK_US = 10_000
 """How often to check whether all processes of the command have ended."""
 PAUSES_US = (0, 20_000, 50_000, 100_000, 200_000, 500_000)
@@ -256,7 +256,7 @@ def _asked(
 ) -> LockGrant | None:
     """Return None if the node does not answer, or cannot grant anything for now."""
     offered_ms = connection.lease_ms(request.service)
-    protocol = SessionProtocol(BEAT, {request.service: offered_ms})
+    protocol = SessionProtocol(BEATS, {request.service: offered_ms})
     acquire = request.acquire()
     now = now_us()
     timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
@@ -297,7 +297,7 @@ def _claimed(
     """Claim a lock that another node has granted.  Return why it is lost, if it is; None if another
     node has to be asked.
     """
-    protocol = SessionProtocol(BEAT, {})
+    protocol = SessionProtocol(BEATS, {})
     lease_ms = held.lease_us // 1_000
     begun = protocol.claim(held.lease, shown, lease_ms, now_us())
     if begun is None:
@@ -380,6 +380,7 @@ class LockedCommand:
         self._has_ended = False
         self._terminal = False  # whether the command has the terminal
         self._beat_at: int | None = None
+        self._silent_at: int | None = None  # when to leave a node that does not answer
         self._ask_at: int | None = None
         self._end_at: int | None = None
         self._guard: Guard | None = None
@@ -429,7 +430,8 @@ class LockedCommand:
 
     def _step(self, wakes: int) -> None:
         """Wait until something arrives or is due, and handle it."""
-        times = [each for each in (self._beat_at, self._ask_at, self._end_at) if each is not None]
+        deadlines = (self._beat_at, self._silent_at, self._ask_at, self._end_at)
+        times = [each for each in deadlines if each is not None]
         if self._status is not None:
             times.append(now_us() + LOOK_US)  # there is no signal when the rest has ended
         for ready, _ in self._poll.poll(wait_ms(times)):
@@ -445,6 +447,10 @@ class LockedCommand:
         elif self._ask_at is not None and now >= self._ask_at:
             self._lose(EXPIRED)
             self._ask_to_end()
+        elif self._silent_at is not None and now >= self._silent_at:
+            self._silent_at = None
+            if self._can_move():
+                self._move("the node does not answer", is_planned=False)
         elif self._beat_at is not None and now >= self._beat_at:
             self._beat(now)
 
@@ -455,7 +461,7 @@ class LockedCommand:
         lease, lease_us = self._grant.lease, self._grant.lease_us
         if lease.until_us is None or self._lost:
             return
-        self._beat_at = lease.renewed_us + lease_us // BEAT
+        self._beat_at = lease.renewed_us + self._grant.protocol.beat_us
         self._ask_at = lease.until_us - lease_us // ASK
         self._end_at = lease.until_us - lease_us // END
         if self._guard is not None:
@@ -470,7 +476,10 @@ class LockedCommand:
         return self._connection.lease_ms(self._request.service) is not None
 
     def _beat(self, now: int) -> None:
-        self._beat_at = now + self._grant.lease_us // BEAT
+        protocol = self._grant.protocol
+        self._beat_at = now + protocol.beat_us
+        if self._silent_at is None:
+            self._silent_at = now + protocol.silence_us
         try:
             self._connection.send(encode_line("alive", now))
         except OSError as reason:
@@ -483,6 +492,8 @@ class LockedCommand:
             self._lose_node(reason)
 
     def _hear(self, lines: list[list[Any]]) -> None:
+        if lines:
+            self._silent_at = None
         for line in lines:
             for event in self._grant.protocol.receive(line, now_us()):
                 if isinstance(event, LeaseRenewed):
@@ -510,6 +521,7 @@ class LockedCommand:
         """
         assert self._ask_at is not None
         grant = self._grant
+        self._silent_at = None
         self._poll.unregister(self._connection.fileno())
         try:
             if is_planned:
@@ -551,7 +563,7 @@ class LockedCommand:
 
     def _lose(self, why: str) -> None:
         self._lost = self._lost or why
-        self._beat_at = None
+        self._beat_at = self._silent_at = None
 
     def _ask_to_end(self) -> None:
         self._ask_at = None

@@ -20,7 +20,7 @@
 
     [services.locks]
     algorithm = "elected-coordinator-leased-members"
-    options = { lease = "2s" }
+    options = { lease = "10s" }
     over = "perfect"                    # links below the algorithm; default: the connections
     shared = false                      # an election for each lock; default: one for all
 
