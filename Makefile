@@ -154,7 +154,7 @@ torture-campaign: $(VENV)/.test-ready
 	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased --minutes 10 --faults $(TORTURE) --seed $$seed || exit 1; done
 	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased-members --nodes 3 --minutes 5 --faults member,$(TORTURE) --seed $$seed || exit 1; done
 
-TORTURE := kill,pause,cut,kill-all,power,disk
+TORTURE := kill,stop-node,pause,cut,kill-all,power,disk
 
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures,
 # and build/scenarios.html with the pictures of all scenarios, to look at them.

@@ -21,6 +21,7 @@ from habemus.torture.history import History
 from habemus.torture.judge import judge, lost_updates
 from habemus.torture.plan import plan_of
 from habemus.torture.run import history_in
+from habemus.torture.schedule import is_asynchronous
 
 PATIENCE = 120.0
 
@@ -154,6 +155,27 @@ def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: P
     assert report["faults"]["disk-garble"] > 0
     assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
     assert list(tmp_path.glob("data/*/memory.lost")), "the damaged file is kept"
+
+
+def test_connections_close_leaders_resign_and_requests_are_cancelled(tmp_path: Path) -> None:
+    """Clients of both kinds use the lock meanwhile; what is broken of it is not a matter of
+    tokens.
+    """
+
+    def is_seen(history: History) -> bool:
+        kinds = {fault.kind for fault in history.faults if fault.ended}
+        outcomes = {stay.outcome for stay in history.stays if is_asynchronous(int(stay.client[0]))}
+        return {"close-client", "stop-node"} <= kinds and {"cancelled", "granted"} <= outcomes
+
+    code, report, err = torture_until(
+        is_seen, tmp_path, "elected-coordinator-leased", "--faults", "close-client,stop-node"
+    )
+    assert report["failures"] == [], err
+    assert {"close-client", "stop-node"} == report["faults"].keys()
+    for never in ("stale_writes_accepted", "lost_updates", "token_regressions", "token_duplicates"):
+        assert report[never] == 0
+    assert report["believers_overlapping_excused_by"].keys() <= {"stall"}
+    assert code == {"holds": 0, "violated": 1, "undecided": 3}[report["verdict"]]
 
 
 def test_members_are_swapped_and_replaced_under_kills_and_cuts(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from habemus.torture.links import ProxyLink, SharedListener, owner_of
 from habemus.torture.plan import BadPlan, Plan, kinds_of
 from habemus.torture.processes import READY_S, Child, DidNotStart, NodeProcess, free_ports
 from habemus.torture.run import Progress, Torture
-from habemus.torture.schedule import KINDS, MASS_KILLS, OUT_OF_HEARING, is_by_network
+from habemus.torture.schedule import MASS_KILLS, OF_THE_CLUSTER, is_by_network
 
 LEASE_S = 3.0
 LOOK_S = 0.1
@@ -48,16 +48,16 @@ class EngineUnderTorture(NamedTuple):
 
     sizes: tuple[int, ...]
     kinds: tuple[str, ...] = SERVER_KINDS
-    excuses: tuple[str, ...] = OUT_OF_HEARING
-    """Faults that excuse two holders: all of them if a server that restarts forgets locks."""
+    excuses: tuple[str, ...] = ()
+    """Faults that excuse any two holders: those of a server that forgets locks when it restarts."""
     lease_s: float = LEASE_S
 
 
 ENGINES = {
-    "local": EngineUnderTorture((1,), CLIENT_KINDS, (), 0.0),
-    "postgresql": EngineUnderTorture((1, REPLICATED), excuses=tuple(KINDS)),
+    "local": EngineUnderTorture((1,), CLIENT_KINDS, lease_s=0.0),
+    "postgresql": EngineUnderTorture((1, REPLICATED), excuses=OF_THE_CLUSTER),
     "redis": EngineUnderTorture((1, REPLICATED)),
-    "redis-volatile": EngineUnderTorture((1,), excuses=tuple(KINDS)),
+    "redis-volatile": EngineUnderTorture((1,), excuses=OF_THE_CLUSTER),
     "etcd": EngineUnderTorture((1, 3)),
     "zookeeper": EngineUnderTorture((1, 3)),
 }
@@ -94,7 +94,7 @@ def engine_plan(
         faults=kinds,
         lease_s=about.lease_s,
         # A replica may lack the lock that it is promoted for.
-        excuses=tuple(KINDS) if nodes == REPLICATED else about.excuses,
+        excuses=OF_THE_CLUSTER if nodes == REPLICATED else about.excuses,
     )
     return Plan(engine, nodes, clients, seconds, seed, kinds, (), "", locks, claim, engine)
 

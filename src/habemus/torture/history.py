@@ -7,7 +7,7 @@ A client's file, one for each process; `stay` counts its requests:
 
     [time, "acquire", stay, lock]           it asks
     [time, "granted", stay, token or null]
-    [time, "timeout" or "failed", stay, why]
+    [time, "timeout", "failed" or "cancelled", stay, why]
     [time, "read", stay]                    it begins an update: it is about to read the value
     [time, "write", stay, value]            it has read this value, and is about to write the next
     [time, "wrote", stay]                   which was accepted
@@ -21,7 +21,8 @@ The referee's file:
 
 The file of the torture itself:
 
-    [time, "began", kind, whom, number]     a fault; whom it hit, in words
+    [time, "began", kind, whom, number, client]
+                                            a fault; whom it hit, in words; the client, or ""
     [time, "ended", number]                 it is over
     [time, "healed"]                        no fault is left
     [time, "killed", client]                before the signal was sent
@@ -51,7 +52,7 @@ class Stay(NamedTuple):
     lock: str
     asked: int
     answered: int | None = None  # None: the client died before it heard anything
-    outcome: str = "unknown"  # granted, timeout, failed
+    outcome: str = "unknown"  # granted, timeout, failed, cancelled
     token: int | None = None
     # when the client released the lock, knew that it was lost, or died; None without a grant
     left: int | None = None
@@ -99,6 +100,7 @@ class InjectedFault(NamedTuple):
     whom: str
     began: int
     ended: int | None
+    client: str = ""  # that it hit
 
 
 @dataclass
@@ -136,7 +138,7 @@ def read_client(
         stay = stays[number]
         if what == "granted":
             stays[number] = stay._replace(answered=time, outcome=what, token=rest[0])
-        elif what in ("timeout", "failed"):
+        elif what in ("timeout", "failed", "cancelled"):
             stays[number] = stay._replace(answered=time, outcome=what)
         elif what in ("lost", "release") and stay.left is None:
             stays[number] = stay._replace(left=time, ending=what)
@@ -181,8 +183,8 @@ def read_journal(lines: Iterable[list[Any]]) -> FaultLog:
     stalls: list[tuple[int, int]] = []
     for time, what, *rest in lines:
         if what == "began":
-            kind, whom, number = rest
-            faults[number] = InjectedFault(kind, whom, time, None)
+            kind, whom, number, client = rest
+            faults[number] = InjectedFault(kind, whom, time, None, client)
         elif what == "ended":
             faults[rest[0]] = faults[rest[0]]._replace(ended=time)
         elif what == "healed":

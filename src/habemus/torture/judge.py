@@ -8,10 +8,12 @@ ME1, FENCE and TOKEN are judged by the same folds as in searches and runs: `mute
 until it releases it, hears that it is lost, or dies.  Two such times of different clients that
 overlap are a violation of ME1.
 
-*Calm.*  With leases, two clients may believe to hold the lock if one of them was paused.  In calm
-time they may not: an overlap there is a violation of ME1 with leases as well.  Calm time begins one
-lease after the last fault that excuses an overlap.  If the card says that only paused processes can
-break ME1, only faults that hit clients excuse an overlap; else every fault does.
+*Excuses.*  With leases, two clients may believe to hold the lock if one of them was paused or cut
+off.  Such a fault excuses the overlaps of its own client, until one lease after its end.  A stall
+of the machine, which the torture measures and the judge counts, excuses overlaps of all clients
+during the stall.  If the card does not say that only paused processes can break ME1, a fault that
+hits nodes or their links excuses all overlaps, too.  Every other overlap is a violation of ME1 with
+leases as well.
 
 *Stale writes.*  A write is stale if another stay has written since the stay of the write, or if its
 token is smaller than one that was accepted.  The resource must refuse it (FENCE).  Accepted writes
@@ -21,8 +23,9 @@ are judged by their clients as well, not by tokens alone, so that duplicate toke
 an update is lost.
 
 *Tokens.*  A client that asked after another one had been granted the lock has a larger token, and
-tokens are unique.  Without leases, and in calm time with leases, tokens also increase in the order
-in which clients hear of their grants.  A client shows the referee the token that it was granted.
+tokens are unique.  Without leases, and with leases where nothing excuses the client, tokens also
+increase in the order in which clients hear of their grants.  A client shows the referee the token
+that it was granted.
 
 *Order.*  Grants and updates are linearisable (`linearise`).
 """
@@ -52,12 +55,17 @@ from habemus.torture.linearise import (
     OrderOutcome,
     linearise,
 )
-from habemus.torture.schedule import KINDS, OUT_OF_HEARING, outlasting
+from habemus.torture.schedule import OUT_OF_HEARING, outlasting
 
 FEWEST_GRANTS = 100
 """A run with fewer grants is undecided."""
 PATIENCE_S = 30.0
 """Time without a grant after a healing from which on progress is undecided."""
+ALL_CLIENTS = ""
+STALL = "stall"
+"""Name of the excuse that is no fault."""
+STALL_MARGIN_S = 0.5
+"""Time before and after a measured stall in which another process may have stalled."""
 NS = 1_000_000_000
 
 Window = tuple[int, int]
@@ -74,7 +82,7 @@ class TortureClaim(NamedTuple):
     faults: tuple[str, ...]  # the kinds that were asked for
     beyond: tuple[str, ...] = ()  # those of them that the card does not claim to tolerate
     lease_s: float = 0.0  # 0: there are none
-    excuses: tuple[str, ...] = tuple(KINDS)  # kinds that, with leases, excuse an overlap
+    excuses: tuple[str, ...] = ()  # kinds that, with leases, excuse overlaps of all clients
 
     @property
     def counts_me1(self) -> bool:
@@ -82,8 +90,8 @@ class TortureClaim(NamedTuple):
         return self.excludes or not (self.has_tokens and self.is_fenced)
 
     @property
-    def counts_calm(self) -> bool:
-        """Return whether ME1 is judged in calm time only."""
+    def accepts_excuses(self) -> bool:
+        """Return whether ME1 is judged where nothing excuses an overlap."""
         return bool(self.lease_s) and not self.counts_me1
 
 
@@ -94,9 +102,11 @@ class Judgement:
     grants: int
     unknown: int  # requests and writes with unknown outcome
     overlaps: list[tuple[Stay, Stay]]
-    calm_overlaps: list[tuple[Stay, Stay]]  # those of them in calm time
-    heard_overlaps: list[tuple[Stay, Stay]]  # those while no client was paused or cut off
-    calm_s: float
+    unexcused: list[tuple[Stay, Stay]]  # those of them that nothing excuses
+    excused: dict[str, int]  # number of the others, by kind of fault, or "stall"
+    stalls: int
+    stalled_s: float
+    judged_s: float  # time in which no overlap is excused whatever its clients are
     stale: list[Access]
     refused: int
     updates: int
@@ -140,9 +150,11 @@ class Judgement:
             "grants_per_second": round(self.grants / self.seconds, 1) if self.seconds else None,
             "unknown_outcomes": self.unknown,
             "believers_overlapping": len(self.overlaps),
-            "believers_overlapping_in_calm": len(self.calm_overlaps),
-            "believers_overlapping_in_hearing": len(self.heard_overlaps),
-            "calm_s": round(self.calm_s, 3),
+            "believers_overlapping_unexcused": len(self.unexcused),
+            "believers_overlapping_excused_by": self.excused,
+            "stalls": self.stalls,
+            "stalled_s": round(self.stalled_s, 3),
+            "judged_s": round(self.judged_s, 3),
             "updates": self.updates,
             "stale_writes_accepted": len(self.stale),
             "stale_writes_refused": self.refused,
@@ -171,9 +183,9 @@ def _spread(times: Sequence[float]) -> dict[str, float | None]:
 def judge(history: History, claim: TortureClaim) -> Judgement:
     grants = history.grants
     writes = [each for each in history.accesses if each.kind == "write"]
-    calm = calm_windows(history, claim)
-    heard = calm_windows(history, claim._replace(excuses=OUT_OF_HEARING))
+    excuses = Excuses(history, claim)
     all_overlaps = overlaps(grants)
+    reasons = [excuses.reason(pair) for pair in all_overlaps]
     judgement = Judgement(
         seconds=(history.ended - history.began) / NS,
         faults=dict(sorted(Tally(fault.kind for fault in history.faults).items())),
@@ -181,14 +193,18 @@ def judge(history: History, claim: TortureClaim) -> Judgement:
         unknown=sum(stay.outcome == "unknown" for stay in history.stays)
         + sum(each.returned is None for each in history.updates),
         overlaps=all_overlaps,
-        calm_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), calm)],
-        heard_overlaps=[pair for pair in all_overlaps if _meets(_together(*pair), heard)],
-        calm_s=sum(end - start for start, end in calm) / NS,
+        unexcused=[pair for pair, why in zip(all_overlaps, reasons, strict=True) if why is None],
+        excused=dict(sorted(Tally(why for why in reasons if why is not None).items())),
+        stalls=len(history.stalls),
+        stalled_s=sum(ended - began for began, ended in history.stalls) / NS,
+        judged_s=excuses.judged(history.began) / NS,
         stale=stale_writes(writes),
         refused=sum(not each.accepted for each in history.accesses),
         updates=sum(each.accepted for each in writes),
         lost=lost_updates(writes),
-        regressions=regressions(grants, lambda stay: claim.excludes or _is_in(_let_in(stay), calm)),
+        regressions=regressions(
+            grants, lambda stay: claim.excludes or excuses.is_calm(_let_in(stay), stay.client)
+        ),
         duplicates=duplicates(grants),
         mismatches=mismatches(grants, history.accesses),
         lock_order=lock_order(grants, is_leased=not claim.counts_me1),
@@ -220,7 +236,7 @@ def judge(history: History, claim: TortureClaim) -> Judgement:
         *([_fence(judgement)] if claim.has_tokens and claim.is_fenced else []),
     ]
     judgement.findings.append(_progress(judgement, history))
-    if not claim.counts_me1 and not claim.counts_calm:
+    if not claim.counts_me1 and not claim.accepts_excuses:
         judgement.uncounted.append(ME1.name)
     if not claim.progresses:
         judgement.uncounted.append(ME2_DEADLOCK.name)
@@ -282,33 +298,68 @@ def _together(one: Stay, other: Stay) -> Window:
     return _let_in(other), min(_left(one), _left(other))
 
 
-def calm_windows(history: History, claim: TortureClaim) -> list[Window]:
-    """Return the times in which no fault excuses an overlap, nor did within the last lease.
+class Excuses:
+    """Times in which faults and stalls of the machine excuse two leases on one lock."""
 
-    A stall of the machine always excuses one.
-    """
-    aftermath = round(outlasting(claim.lease_s) * NS)
-    excuses = [fault for fault in history.faults if fault.kind in claim.excuses]
-    restless = [
-        (fault.began, history.ended if fault.ended is None else fault.ended) for fault in excuses
-    ]
+    def __init__(self, history: History, claim: TortureClaim) -> None:
+        self._ended = history.ended
+        self._of: defaultdict[str, list[tuple[Window, str]]] = defaultdict(list)  # by client
+        self._calm: dict[tuple[str, ...], list[Window]] = {}
+        aftermath = round(outlasting(claim.lease_s) * NS)
+        for fault in history.faults:
+            ended = history.ended if fault.ended is None else fault.ended
+            window = fault.began, ended + aftermath
+            if fault.kind in claim.excuses:
+                self._of[ALL_CLIENTS].append((window, fault.kind))
+            elif fault.kind in OUT_OF_HEARING:
+                self._of[fault.client].append((window, fault.kind))
+        margin = round(STALL_MARGIN_S * NS)
+        self._of[ALL_CLIENTS] += [
+            ((began - margin, ended + margin), STALL) for began, ended in history.stalls
+        ]
+
+    def calm(self, *clients: str) -> list[Window]:
+        """Return the times in which nothing excuses an overlap of these clients."""
+        if clients not in self._calm:
+            windows = [window for each in (*clients, ALL_CLIENTS) for window, _ in self._of[each]]
+            self._calm[clients] = _without((0, self._ended + 1), windows)
+        return self._calm[clients]
+
+    def judged(self, since: int) -> int:
+        """Return for how long no overlap was excused whatever its clients were."""
+        return sum(max(0, min(end, self._ended) - max(start, since)) for start, end in self.calm())
+
+    def is_calm(self, time: int, client: str) -> bool:
+        return any(start <= time <= end for start, end in self.calm(client))
+
+    def reason(self, pair: tuple[Stay, Stay]) -> str | None:
+        """Return what excuses an overlap: a kind of fault, or "stall"; None if a part of it has no
+        excuse.
+        """
+        began, ended = _together(*pair)
+        ended = max(ended, began + 1)  # the clients believe it for a moment at least
+        clients = tuple(sorted({stay.client for stay in pair}))
+        if any(max(began, start) < min(ended, end) for start, end in self.calm(*clients)):
+            return None
+        return next(
+            kind
+            for each in (*clients, ALL_CLIENTS)
+            for (start, end), kind in self._of[each]
+            if max(began, start) < min(ended, end)
+        )
+
+
+def _without(span: Window, windows: Iterable[Window]) -> list[Window]:
+    """Return the parts of a span that are in none of the windows."""
     found = []
-    start = history.began
-    for began, ended in sorted([*restless, *history.stalls]):
+    start, last = span
+    for began, ended in sorted(windows):
         if began > start:
-            found.append((start, min(began, history.ended)))
-        start = max(start, ended + aftermath)
-    if start < history.ended:
-        found.append((start, history.ended))
-    return found
-
-
-def _meets(window: Window, calm: Sequence[Window]) -> bool:
-    return any(max(window[0], start) < min(window[1], end) for start, end in calm)
-
-
-def _is_in(time: int, calm: Sequence[Window]) -> bool:
-    return any(start <= time <= end for start, end in calm)
+            found.append((start, min(began, last)))
+        start = max(start, ended)
+        if start >= last:
+            return found
+    return [*found, (start, last)]
 
 
 def _let_in(stay: Stay) -> int:
@@ -459,21 +510,22 @@ def _outages(history: History, deaths: Sequence[int]) -> list[float]:
 # Verdicts.
 
 
-def _calm_me1(found: Judgement) -> Finding:
-    """Judge ME1 with leases: overlaps near a fault do not count."""
-    if found.calm_overlaps:
+def _unexcused_me1(found: Judgement) -> Finding:
+    """Judge ME1 with leases: only overlaps that nothing excuses count."""
+    if found.unexcused:
         return Finding(
-            ME1.name, Verdict.VIOLATED, f"in calm time {_overlapping(found.calm_overlaps)}"
+            ME1.name, Verdict.VIOLATED, f"without an excuse {_overlapping(found.unexcused)}"
         )
-    if not found.calm_s:
+    if not found.judged_s:
         return Finding(
             ME1.name,
             Verdict.UNDECIDED,
-            "no calm time: there was always a fault that excuses an overlap",
+            "nothing was judged: there was always a fault or a stall that excuses an overlap",
         )
+    excused = ", ".join(f"{count} by {kind}" for kind, count in found.excused.items())
     why = (
-        f"no overlap in {found.calm_s:.0f} s of calm time;"
-        f" {counted(len(found.overlaps), 'overlap')} near faults that excuse them"
+        f"no overlap without an excuse in {found.judged_s:.0f} s;"
+        f" {counted(len(found.overlaps), 'overlap')} excused{f': {excused}' if excused else ''}"
     )
     return Finding(ME1.name, Verdict.HOLDS, why)
 
@@ -485,8 +537,8 @@ def _overlapping(pairs: Sequence[tuple[Stay, Stay]]) -> str:
 
 
 def _me1(found: Judgement, claim: TortureClaim) -> Finding:
-    if claim.counts_calm:
-        return _calm_me1(found)
+    if claim.accepts_excuses:
+        return _unexcused_me1(found)
     reasons = []
     if found.overlaps:
         reasons.append(_overlapping(found.overlaps))

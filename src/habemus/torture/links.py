@@ -8,6 +8,7 @@ hits one direction.  A client has one for each node, and a fault on that hits bo
     refuse     connections break and lose the bytes in flight; new connections are refused
     lag        bytes are delayed, in order
     break_off  connections break once and lose the bytes in flight
+    hang_up    connections end at the receiver; the sender hears nothing before `let_go`
 
 A proxy on top of TCP cannot lose a byte in the middle of a connection.  Neither can a network,
 because the kernel retransmits it.
@@ -83,6 +84,11 @@ class ProxyLink:
     def break_off(self) -> None:
         for connection in list(self.connections):
             connection.abort()
+
+    def hang_up(self) -> None:
+        self.hold()
+        for connection in list(self.connections):
+            connection.abort_far()
 
     @property
     def is_held(self) -> bool:
@@ -262,6 +268,13 @@ class _ProxyConnection:
         later = min((time for time in times if time is not None), default=None)
         if later is not None:
             self._timer = self._loop.call_later(max(0.0, later - now), self.flush)
+
+    def abort_far(self) -> None:
+        """Break the connection with the receiver; the sender hears of it when bytes pass again."""
+        if self.far.transport is None:  # not connected yet
+            self.abort()
+        else:
+            self.far.transport.abort()
 
     def abort(self) -> None:
         self._link.connections.discard(self)

@@ -22,7 +22,7 @@ from habemus.torture.schedule import (
     KINDS,
     MEMBER_KINDS,
     NODE_ENDS,
-    OUT_OF_HEARING,
+    OF_THE_CLUSTER,
     Size,
 )
 
@@ -30,7 +30,7 @@ LOCKS = "locks"
 SHORTEST_THINK_S = 0.006
 MOST_GRANTS = 400_000
 """Approximate limit of grants in a torture: the judge keeps all of them in memory."""
-USUAL = ("kill", "pause", "cut")
+USUAL = ("kill", "stop-node", "pause", "cut")
 
 
 class BadPlan(ValueError):
@@ -51,11 +51,12 @@ def tolerated(assumes: Assumptions, over: str) -> set[str]:
 
 
 def excuses(assumes: Assumptions) -> tuple[str, ...]:
-    """Return the kinds of fault that excuse two leases on one lock at a time.
+    """Return the kinds of fault that excuse two leases on one lock at a time, whatever the clients.
 
-    Where ME1 holds without pauses, only a client that is cut off or paused is an excuse.
+    Where ME1 holds without pauses, only the two clients can be an excuse, if one was paused or cut
+    off.
     """
-    return OUT_OF_HEARING if "ME1" in assumes.holds_without_pauses else tuple(KINDS)
+    return () if "ME1" in assumes.holds_without_pauses else OF_THE_CLUSTER
 
 
 def kinds_of(words: Iterable[str]) -> tuple[str, ...]:
@@ -170,6 +171,8 @@ def plan_of(
     )  # as a node would make them
     _check_replacing(algorithm, services, nodes, kinds)
     lease_s = _lease_s(services[-1])
+    if not lease_s:  # the lock ends with the connection
+        allowed.discard("close-client")
     claim = TortureClaim(
         excludes=entry.claims("ME1") and not lease_s,
         progresses=entry.claims("ME2"),

@@ -20,6 +20,7 @@ from habemus.operations.engine_servers import end_with_parent
 from habemus.runtimes.live.storage.recent import FILE as RECENT
 from habemus.torture.damage import size_without_room
 from habemus.torture.plan import LOCKS, Plan
+from habemus.torture.schedule import is_asynchronous
 
 READY_S = 30.0
 """Timeout for the start of a process."""
@@ -222,6 +223,7 @@ class ClientProcess(Child):
             "record": self.record.name,
             "seed": f"{plan.seed}/{self.name}",
             "think_s": plan.think_s,
+            "is_asynchronous": is_asynchronous(number),
         }
         command = ["habemus.torture.client", json.dumps(orders)]
         super().__init__(command, folder, folder / f"client-{number}.log", says_ready=False)

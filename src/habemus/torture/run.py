@@ -43,6 +43,7 @@ from habemus.torture.schedule import (
     CURRENT_HOLDER,
     DAMAGE_KINDS,
     MEMBER_KINDS,
+    NETWORK_KINDS,
     POWER_KINDS,
     PlannedFault,
     Round,
@@ -66,6 +67,8 @@ BREAKS_S = (0.02, 0.3)
 """Time between two breaks of a dropping link."""
 STATUS_S = 0.5
 """Timeout of asking a node for the leader."""
+STOPS_S = 30.0
+"""Time in which a node that was stopped ends."""
 NOTICE_S = 10.0
 """Time in which a node with the wrong memory is refused by the others."""
 TORN_BYTES = 40
@@ -371,6 +374,7 @@ class Torture:
         """Return the method that makes each kind of fault."""
         return {
             "kill-node": self._kill_nodes,
+            "stop-node": self._stop_node,
             "kill-majority": self._kill_nodes,
             "kill-all": self._kill_nodes,
             **dict.fromkeys(POWER_KINDS, self._kill_nodes),
@@ -382,16 +386,17 @@ class Torture:
             "cut": self._cut,
             "cut-one-way": self._cut,
             "cut-client": self._cut_client,
+            "close-client": self._close_client,
             "delay": self._delay,
             "drop": self._drop,
         }
 
-    def _began(self, fault: PlannedFault, whom: str = "") -> int:
+    def _began(self, fault: PlannedFault, whom: str = "", client: str = "") -> int:
         self._faults += 1
-        whom = whom or fault.whom
+        whom = whom or (f"client {client}" if client else fault.whom)
         if fault.nodes == (self._led_by,):
             whom += LEADING
-        self._note("began", fault.kind, whom, self._faults)
+        self._note("began", fault.kind, whom, self._faults, client)
         return self._faults
 
     def _victims(self, fault: PlannedFault) -> list[NodeProcess]:
@@ -409,6 +414,23 @@ class Torture:
         await _all(
             self._restart_later(node, delay) for node, delay in zip(nodes, delays, strict=True)
         )
+        self._note("ended", number)
+
+    async def _stop_node(self, fault: PlannedFault) -> None:
+        """Stop a node as an operator does."""
+        [node] = self._victims(fault)
+        number = self._began(fault)
+        node.may_be_down = True
+        node.signal(signal.SIGTERM)
+        if not await node.ended(STOPS_S):
+            self._failures.append(f"node {node.number} did not end in {STOPS_S:g} s after SIGTERM")
+            await node.kill()
+        elif node.code:
+            self._failures.append(
+                f"node {node.number} ended with code {node.code} after SIGTERM: {node.last_words()}"
+            )
+        await self._wait(fault.lasts)
+        await self._restart(node)
         self._note("ended", number)
 
     async def _restart_later(self, node: NodeProcess, seconds: float) -> None:
@@ -472,7 +494,7 @@ class Torture:
         for _ in range(LOOKS):
             for number, client in self._clients.items():
                 can_be_hit = number not in self._hit and (
-                    fault.kind != "cut-client" or is_by_network(number)
+                    fault.kind not in NETWORK_KINDS or is_by_network(number)
                 )
                 last = _last_lines(client.record) if can_be_hit else []
                 if last and last[-1][1] in INSIDE:
@@ -485,7 +507,7 @@ class Torture:
         if client is None:
             return
         self._hit.add(client.number)
-        number = self._began(fault, f"client {client.name}")
+        number = self._began(fault, client=client.name)
         self._note("killed", client.name)
         await client.kill()
         await self._start_client(client.number, client.life + 1)
@@ -497,7 +519,7 @@ class Torture:
         if client is None:
             return
         self._hit.add(client.number)
-        number = self._began(fault, f"client {client.name}")
+        number = self._began(fault, client=client.name)
         client.signal(signal.SIGSTOP)
         await self._wait(fault.lasts)
         client.signal(signal.SIGCONT)
@@ -509,16 +531,35 @@ class Torture:
         if client is None:
             return
         self._hit.add(client.number)
-        await self._cut_off(
-            fault, list(self._links_of[client.number].values()), f"client {client.name}"
-        )
+        links = list(self._links_of[client.number].values())
+        await self._cut_off(fault, links, client.name)
         self._hit.discard(client.number)
 
-    async def _cut(self, fault: PlannedFault) -> None:
-        await self._cut_off(fault, [self._links[each] for each in fault.links], fault.whom)
+    async def _close_client(self, fault: PlannedFault) -> None:
+        """Close the connections of a client at both ends, or at its nodes only."""
+        client = await self._victim(fault)
+        if client is None:
+            return
+        self._hit.add(client.number)
+        links = [each for each in self._links_of[client.number].values() if each.connections]
+        number = self._began(fault, f"client {client.name}{_how(fault)}", client.name)
+        for link in links:
+            (link.hang_up if fault.is_silent else link.break_off)()
+        if fault.is_silent:
+            await self._wait(fault.lasts)
+            for link in links:
+                link.let_go()
+        self._hit.discard(client.number)
+        self._note("ended", number)
 
-    async def _cut_off(self, fault: PlannedFault, links: Sequence[ProxyLink], whom: str) -> None:
-        number = self._began(fault, f"{whom}{', silent' if fault.is_silent else ''}")
+    async def _cut(self, fault: PlannedFault) -> None:
+        await self._cut_off(fault, [self._links[each] for each in fault.links])
+
+    async def _cut_off(
+        self, fault: PlannedFault, links: Sequence[ProxyLink], client: str = ""
+    ) -> None:
+        whom = f"client {client}" if client else fault.whom
+        number = self._began(fault, f"{whom}{_how(fault)}", client)
         for link in links:
             (link.hold if fault.is_silent else link.refuse)()
         await self._wait(fault.lasts)
@@ -560,6 +601,10 @@ def history_in(folder: Path, began: int, ended: int) -> History:
     return history_of(
         began, ended, clients, text_of(folder / "referee.jsonl"), text_of(folder / JOURNAL)
     )
+
+
+def _how(fault: PlannedFault) -> str:
+    return ", silent" if fault.is_silent else ""
 
 
 async def _leader_by(path: str) -> int | None:

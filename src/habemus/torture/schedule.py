@@ -24,6 +24,10 @@ from habemus.core.quorums import more_than_half
 
 KINDS = {
     "kill-node": "kill -9 of a node, which is started again after a while",
+    "stop-node": (
+        "SIGTERM of a node, which ends in order, and resigns if it leads; it is started again after"
+        " a while"
+    ),
     "kill-majority": "kill -9 of more than half of the nodes at once; they are started again",
     "kill-all": "kill -9 of all nodes at once; they are started again",
     "power-node": (
@@ -45,6 +49,10 @@ KINDS = {
     "cut-client": (
         "nothing passes between a client and all nodes, mostly for longer than its lease; bytes"
         " under way wait, or are lost"
+    ),
+    "close-client": (
+        "the connections of a client that lives on are closed: at both ends, or only at its nodes,"
+        " which the client does not hear for a while"
     ),
     "delay": "what passes between some nodes is late",
     "drop": "connections between some nodes break again and again, and what is under way is lost",
@@ -78,9 +86,16 @@ POWER_KINDS = ("power-node", "power-all")
 MASS_KINDS = (*MASS_KILLS, "power-all")
 DAMAGE_KINDS = ("disk-cut", "disk-garble", "disk-lost")
 MEMBER_KINDS = ("member-swap", "member-replace")
-NODE_ENDS = ("kill-node", *MASS_KILLS, *POWER_KINDS, "disk-full", *DAMAGE_KINDS, *MEMBER_KINDS)
+NODE_ENDS = (
+    *("kill-node", "stop-node", *MASS_KILLS, *POWER_KINDS, "disk-full"),
+    *(*DAMAGE_KINDS, *MEMBER_KINDS),
+)
 PROCESS_KINDS = (*NODE_ENDS, "pause-node")
-CLIENT_KINDS = ("kill-client", "pause-client", "cut-client")
+NETWORK_KINDS = ("cut-client", "close-client")
+"""Faults of the connections of a client by the network."""
+CLIENT_KINDS = ("kill-client", "pause-client", *NETWORK_KINDS)
+OF_THE_CLUSTER = tuple(kind for kind in KINDS if kind not in CLIENT_KINDS)
+"""Faults that hit nodes or the links between them."""
 OUT_OF_HEARING = ("pause-client", "cut-client")
 """Faults during which a client does not hear that its lock is lost."""
 ROUND_S = 1.0
@@ -179,6 +194,13 @@ def is_by_network(client: int) -> bool:
     return client % 2 == 1
 
 
+def is_asynchronous(client: int) -> bool:
+    """Return whether a client is a task of an event loop: one of each two by the network, and one
+    of each two by local sockets.
+    """
+    return (client - 1) // 2 % 2 == 1
+
+
 def rounds(size: Size, seed: int) -> Iterator[Round]:
     """Yield rounds without end; the same rounds for the same seed."""
     draw = Random(seed)
@@ -240,7 +262,7 @@ class _RoundDraft:
         return self._size.nodes > 1
 
     def _reachable(self, kind: str) -> list[int]:
-        return [each for each in self._clients if kind != "cut-client" or is_by_network(each)]
+        return [each for each in self._clients if kind not in NETWORK_KINDS or is_by_network(each)]
 
     def _fault(self, kind: str, after: float) -> PlannedFault:
         draw, size = self._draw, self._size

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from habemus.torture.history import history_of, lines_of, read_client, read_journal
 
 
@@ -87,8 +89,9 @@ def test_a_refused_read_takes_no_earlier_update_back() -> None:
     assert [update.returned for update in updates] == [9]
 
 
-def test_a_timeout_is_no_grant() -> None:
-    [stay], _ = read_client("1.1", [[1, "acquire", 1, "a"], [5, "timeout", 1, "not in time"]], 99)
+@pytest.mark.parametrize("outcome", ["timeout", "failed", "cancelled"])
+def test_a_timeout_is_no_grant(outcome: str) -> None:
+    [stay], _ = read_client("1.1", [[1, "acquire", 1, "a"], [5, outcome, 1, "not in time"]], 99)
     assert not stay.is_granted
     assert (stay.answered, stay.left) == (5, None)
 
@@ -96,16 +99,16 @@ def test_a_timeout_is_no_grant() -> None:
 def test_faults_and_healings() -> None:
     journal = read_journal(
         [
-            [1, "began", "cut", "1>2", 1],
-            [2, "began", "kill-client", "client 3.1", 2],
+            [1, "began", "cut", "1>2", 1, ""],
+            [2, "began", "kill-client", "client 3.1", 2, "3.1"],
             [3, "killed", "3.1"],
             [4, "ended", 1],
             [5, "healed"],
             [9, "stalled", 7],
         ]
     )
-    faults = [(fault.kind, fault.began, fault.ended) for fault in journal.faults]
-    assert faults == [("cut", 1, 4), ("kill-client", 2, None)]
+    faults = [(each.kind, each.began, each.ended, each.client) for each in journal.faults]
+    assert faults == [("cut", 1, 4, ""), ("kill-client", 2, None, "3.1")]
     assert (journal.healings, journal.killed, journal.stalls) == ([5], {"3.1": 3}, [(7, 9)])
 
 
@@ -120,7 +123,7 @@ def test_a_whole_history() -> None:
         50,
         clients,
         referee,
-        text([4, "began", "kill-client", "client 1.1", 1], [5, "killed", "1.1"]),
+        text([4, "began", "kill-client", "client 1.1", 1, "1.1"], [5, "killed", "1.1"]),
     )
     assert [(stay.client, stay.left) for stay in history.grants] == [("1.1", 5), ("1.2", 50)]
     assert history.accesses[0].whose == ("1.1", 1)
@@ -137,6 +140,6 @@ def test_what_happened_after_the_end_is_left_out() -> None:
     referee = text(
         [3, "read", "a", "1.1", 1, 7, None, True], [7, "read", "a", "1.1", 1, 7, None, True]
     )
-    history = history_of(0, 5, clients, referee, text([6, "began", "cut", "1>2", 1]))
+    history = history_of(0, 5, clients, referee, text([6, "began", "cut", "1>2", 1, ""]))
     assert [(stay.client, stay.left) for stay in history.stays] == [("1.1", 5)]
     assert (len(history.accesses), history.faults) == (1, [])

@@ -17,8 +17,8 @@ from habemus.torture.judge import (
     FEWEST_GRANTS,
     NS,
     PATIENCE_S,
+    STALL_MARGIN_S,
     TortureClaim,
-    calm_windows,
     duplicates,
     first_grants,
     judge,
@@ -29,6 +29,7 @@ from habemus.torture.judge import (
     regressions,
     stale_writes,
 )
+from habemus.torture.schedule import CLIENT_KINDS, KINDS
 
 LENIENT = TortureClaim(
     excludes=False, progresses=True, has_tokens=True, is_fenced=True, faults=("kill-node",)
@@ -113,52 +114,96 @@ def test_with_leases_two_may_believe() -> None:
     assert judgement.verdict is Verdict.HOLDS
 
 
-# In calm time.
+# Excuses.
 
 
-def test_calm_is_without_faults_and_their_aftermath() -> None:
-    faults = [
-        InjectedFault("cut", "1>2", 100, 200),
-        InjectedFault("pause-node", "node 1", 150, 250),
-        InjectedFault("cut", "1>2", 900, None),
-    ]
-    history = History(0, 1_000, faults=faults, stalls=[(500, 600)])
-    leased = LEASED._replace(lease_s=50e-9 / 1.1)
-    assert calm_windows(history, leased) == [(0, 100), (300, 500), (650, 900)]
-    excused = leased._replace(excuses=("pause-node",))
-    assert calm_windows(history, excused) == [(0, 150), (300, 500), (650, 1_000)]
-    assert calm_windows(replace(history, faults=[], stalls=[]), leased) == [(0, 1_000)]
-    assert (
-        calm_windows(replace(history, faults=[InjectedFault("cut", "1>2", 0, 990)]), leased) == []
-    )
+def fault(kind: str, client: str, began_ms: int, ended_ms: int | None) -> InjectedFault:
+    ended = None if ended_ms is None else ended_ms * STEP
+    return InjectedFault(kind, "", began_ms * STEP, ended, client)
 
 
-def test_in_calm_time_two_may_not_believe_even_with_leases() -> None:
+def test_with_leases_two_may_not_believe_without_an_excuse() -> None:
     judgement = judge(two_inside(tokens=True), LEASED)
-    assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 1)
+    assert (len(judgement.overlaps), len(judgement.unexcused)) == (1, 1)
     assert judgement.violated == ["ME1"]
-    assert "in calm time" in judgement.findings[0].why
+    assert "without an excuse" in judgement.findings[0].why
 
 
-@pytest.mark.parametrize("ago_ms", [0, 50])
-def test_near_a_fault_they_may(ago_ms: int) -> None:
-    """The lease is 50 ms, and its aftermath 55."""
+@pytest.mark.parametrize("kind", ["pause-client", "cut-client"])
+@pytest.mark.parametrize("client", ["1.1", "2.1"])
+@pytest.mark.parametrize("ago_ms", [0, 45])
+def test_a_fault_of_one_of_the_two_excuses_them_within_a_lease(
+    kind: str, client: str, ago_ms: int
+) -> None:
+    """The lease is 50 ms, and its aftermath 55.  The overlap lasts from 112 to 114 ms."""
     history = two_inside(tokens=True)
-    moment = history.stays[11].asked - ago_ms * STEP
-    history.faults.append(InjectedFault("pause-client", "client 1.1", moment - STEP, moment))
+    history.faults.append(fault(kind, client, 110 - ago_ms, 111 - ago_ms))
     judgement = judge(history, LEASED)
-    assert (len(judgement.overlaps), len(judgement.calm_overlaps)) == (1, 0)
+    assert (len(judgement.overlaps), judgement.excused) == (1, {kind: 1})
     assert judgement.verdict is Verdict.HOLDS
-    history.faults[-1] = InjectedFault(
-        "pause-client", "client 1.1", moment - 62 * STEP, moment - 61 * STEP
-    )
+    history.faults[-1] = fault(kind, client, 55, 58)  # its aftermath ends within the overlap
     assert judge(history, LEASED).violated == ["ME1"]
 
 
-def test_a_run_without_calm_shows_nothing_of_leases() -> None:
-    history = good_history()
-    history.faults.append(InjectedFault("kill-node", "node 1", history.began, None))
+@pytest.mark.parametrize(
+    ("kind", "client"),
+    [
+        ("pause-client", "3.1"),  # another client
+        ("pause-client", "1.2"),  # another process of the same number
+        ("cut-client", "3.1"),
+        ("close-client", "1.1"),  # a connection that closes says nothing of its client
+        ("kill-client", "1.1"),
+        ("pause-node", ""),
+        ("kill-node", ""),
+        ("cut", ""),
+        ("drop", ""),
+    ],
+)
+def test_no_other_fault_excuses_them(kind: str, client: str) -> None:
+    history = two_inside(tokens=True)
+    history.faults.append(fault(kind, client, 100, None))
     judgement = judge(history, LEASED)
+    assert (len(judgement.unexcused), judgement.excused) == (1, {})
+    assert judgement.violated == ["ME1"]
+
+
+def test_a_fault_excuses_all_clients_where_the_card_says_that_it_may() -> None:
+    history = two_inside(tokens=True)
+    history.faults.append(fault("kill-node", "", 100, 101))
+    assert judge(history, LEASED._replace(excuses=("kill-node",))).excused == {"kill-node": 1}
+    assert judge(history, LEASED._replace(excuses=("pause-node",))).violated == ["ME1"]
+
+
+def test_a_stall_excuses_an_overlap_and_is_counted() -> None:
+    history = two_inside(tokens=True)
+    history.stalls = [(100 * STEP, 113 * STEP)]
+    judgement = judge(history, LEASED)
+    assert (judgement.unexcused, judgement.excused) == ([], {"stall": 1})
+    assert (judgement.stalls, judgement.stalled_s) == (1, 0.013)
+    margin = round(STALL_MARGIN_S * NS)
+    assert judgement.judged_s == (history.ended - 113 * STEP - margin) / NS
+    history.stalls = [(114 * STEP + margin, 200 * STEP + margin)]
+    assert judge(history, LEASED).violated == ["ME1"]
+
+
+def test_ten_invented_overlaps_of_ten_are_found_beside_faults_of_all_kinds() -> None:
+    """Every other client is paused or cut off all the time, and nodes are hit without a pause."""
+    history = good_history()
+    for kind in KINDS:
+        history.faults.append(fault(kind, "" if kind not in CLIENT_KINDS else "3.1", 0, None))
+    for place in range(5, 95, 9):
+        later = history.stays[place + 1]
+        history.stays[place] = history.stays[place]._replace(left=later.asked + 3 * STEP)
+    judgement = judge(history, LEASED)
+    assert len(judgement.overlaps) == len(judgement.unexcused) == 10
+    assert judgement.violated == ["ME1"]
+    assert "10 times" in judgement.findings[0].why
+
+
+def test_a_run_with_an_excuse_at_all_times_shows_nothing_of_leases() -> None:
+    history = good_history()
+    history.faults.append(fault("kill-node", "", 0, None))
+    judgement = judge(history, LEASED._replace(excuses=("kill-node",)))
     assert judgement.verdict is Verdict.UNDECIDED
     assert "always a fault" in judgement.findings[0].why
 
@@ -303,8 +348,9 @@ def test_they_may_not_if_both_hear_of_their_grants_at_once() -> None:
         judgement = judge(history, claim)
         assert [(one.token, other.token) for one, other in judgement.regressions] == [(51, 50)]
         assert "FENCE" in judgement.violated
-        if claim is LEASED:  # one of the two may have heard late
-            history.faults.append(InjectedFault("pause-client", "client 1.1", asked, None))
+        if claim is LEASED:  # it may have heard late
+            client = history.stays[50].client
+            history.faults.append(InjectedFault("pause-client", "", asked, None, client))
             assert judge(history, claim).regressions == []
 
 

@@ -124,6 +124,26 @@ def test_held_bytes_wait_and_go_on_in_order() -> None:
     over_a_link(test)
 
 
+def test_a_connection_that_ends_at_the_receiver_lives_on_at_the_sender() -> None:
+    async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
+        reader, writer = await dial(port)
+        writer.write(b"a")
+        await receiver.until(lambda: receiver.heard == b"a")
+        link.hang_up()
+        await receiver.until(lambda: receiver.ended == 1)
+        end = asyncio.ensure_future(is_closed(reader))
+        await asyncio.sleep(0.05)
+        assert not end.done()
+        link.let_go()
+        assert await end
+        _, other = await dial(port)
+        other.write(b"b")
+        await receiver.until(lambda: receiver.heard == b"ab")
+        await hang_up(writer, other)
+
+    over_a_link(test)
+
+
 def test_what_a_dead_sender_had_sent_arrives_when_the_link_lets_go() -> None:
     async def test(link: ProxyLink, port: int, receiver: Receiver) -> None:
         _, writer = await dial(port)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from habemus.torture.plan import BadPlan, Plan, kinds_of, plan_of
-from habemus.torture.schedule import KINDS
+from habemus.torture.schedule import CLIENT_KINDS, KINDS
 
 
 def planned(algorithm: str, **more: Any) -> Plan:
@@ -67,9 +67,12 @@ def test_the_usual_faults_are_those_that_the_card_claims_to_stand(
 ) -> None:
     plan = planned(algorithm)
     assert plan.over == over
-    assert set(plan.kinds) == set(kinds_of(["kill", "pause", "cut"])) - missing
+    if "kill-node" in missing:
+        missing = {*missing, "stop-node"}
+    usual = ["kill", "stop-node", "pause", "cut"]
+    assert set(plan.kinds) == set(kinds_of(usual)) - missing
     assert plan.claim.beyond == ()
-    asked = planned(algorithm, faults=["kill", "pause", "cut"])
+    asked = planned(algorithm, faults=usual)
     assert set(asked.claim.beyond) == missing
     assert any("does not claim" in warning for warning in asked.warnings()) == bool(missing)
 
@@ -102,10 +105,17 @@ def test_what_is_held_against_the_run() -> None:
         True,
     )
     assert planned("elected-coordinator-leased", is_fenced=False).claim.counts_me1
-    assert set(leased.claim.excuses) == {"pause-client", "cut-client"}
-    assert set(planned("elected-coordinator-unrecorded").claim.excuses) == set(KINDS)
+    assert leased.claim.excuses == ()
+    forgetful = planned("elected-coordinator-unrecorded").claim
+    assert set(forgetful.excuses) == set(KINDS) - set(CLIENT_KINDS)
     assert planned("central-timeout").claim.counts_me1
     assert not planned("quorum-durable").claim.progresses
+
+
+def test_a_lock_without_a_lease_ends_with_the_connection_of_its_client() -> None:
+    close = ["close-client"]
+    assert planned("elected-coordinator-leased", faults=close).claim.beyond == ()
+    assert planned("elected-coordinator", faults=close).claim.beyond == ("close-client",)
 
 
 def test_options_are_those_of_the_live_default_and_what_is_said_instead() -> None:

@@ -18,6 +18,7 @@ from habemus.torture.schedule import (
     PlannedFault,
     Round,
     Size,
+    is_asynchronous,
     is_by_network,
     rounds,
 )
@@ -142,6 +143,17 @@ def test_only_clients_on_the_network_are_cut_off() -> None:
     assert {fault.is_silent for fault in spared} == {True}, (
         "a client without a lease may not lose its lock by losing its connection"
     )
+
+
+def test_a_client_closes_its_connections_only_on_the_network() -> None:
+    closings = [fault for faults in some(ALL) for fault in faults if fault.kind == "close-client"]
+    assert all(is_by_network(fault.client) for fault in closings if fault.client)
+    assert {fault.is_silent for fault in closings} == {True, False}
+
+
+def test_some_clients_on_the_network_and_some_on_local_sockets_are_asynchronous() -> None:
+    kinds = {(is_by_network(client), is_asynchronous(client)) for client in range(1, 5)}
+    assert len(kinds) == 4
 
 
 def test_no_client_stands_still_while_nodes_are_killed_where_that_cannot_be_told() -> None:

@@ -77,10 +77,11 @@ if TYPE_CHECKING:
     metavar="KIND,...",
     default="",
     help=(
-        "kill, kill-all, power, pause, cut, delay, drop, disk, member; or kill-node, kill-client,"
-        " kill-majority, power-node, power-all, pause-node, pause-client, cut-one-way, cut-client,"
-        " disk-full, disk-cut, disk-garble, disk-lost, member-swap, member-replace.  [default:"
-        " those of kill, pause and cut that the card of the algorithm claims to tolerate]"
+        "kill, stop-node, kill-all, power, pause, cut, close-client, delay, drop, disk, member; or"
+        " kill-node, kill-client, kill-majority, power-node, power-all, pause-node, pause-client,"
+        " cut-one-way, cut-client, disk-full, disk-cut, disk-garble, disk-lost, member-swap,"
+        " member-replace.  [default: those of kill, stop-node, pause and cut that the card of the"
+        " algorithm claims to tolerate]"
     ),
 )
 @click.option(
@@ -204,16 +205,15 @@ def _say(report: TortureReport) -> None:
         "next grant after the death of a holder": plain["grant_after_death_of_holder_s"],
         "next grant after the death of a leader": plain["grant_after_death_of_leader_s"],
     }
+    excused = found.excused.items() if plan.claim.accepts_excuses else ()
     rows = [
         ("grants", f"{found.grants:,}"),
         ("grants per second", f"{plain['grants_per_second']:,}"),
         ("unknown outcomes", f"{found.unknown:,}"),
         ("overlapping holders", f"{len(found.overlaps):,}"),
-        ("overlapping, no client paused or cut off", f"{len(found.heard_overlaps):,}"),
-        (
-            "overlapping in calm time",
-            f"{len(found.calm_overlaps):,} in {found.calm_s:.0f} s",
-        ),
+        *((f"overlapping, excused by {kind}", f"{count:,}") for kind, count in excused),
+        ("overlapping without an excuse", f"{len(found.unexcused):,} in {found.judged_s:.0f} s"),
+        ("stalls of the machine", f"{found.stalls:,}, {found.stalled_s:.1f} s"),
         ("updates", f"{found.updates:,}"),
         ("stale writes accepted", f"{len(found.stale):,}"),
         ("stale writes refused", f"{found.refused:,}"),
