@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends import nodes_of
+from tests.backends import nodes_of, session_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
 
@@ -155,6 +155,7 @@ def test_an_object_that_is_held_after_the_session_was_lost(tmp_path: Path, start
         lease.on_lost(told.append)
         assert not lease.lost
         nodes.kill(1)
+        until(lambda: lease.lost)  # the keeper of the session finds out that there is no node
         with pytest.raises(LockLost):
             lease.check()
         assert told == [lease]
@@ -439,6 +440,76 @@ def test_a_client_that_dies_releases_at_once(nodes: Nodes, cluster: Cluster) -> 
     with cluster.lock("dying", timeout=SOON) as lease:
         assert lease.token is not None
         assert lease.token > token
+
+
+def test_a_client_on_a_local_socket_is_gone_when_its_process_is(
+    nodes: Nodes, cluster: Cluster, other: Cluster
+) -> None:
+    """The end of its connections alone says nothing: here the process closes them and lives."""
+    script = Script(
+        nodes.socket(2),
+        "lease = cluster.lock('closed').acquire(); session = lease._session;"
+        " session._end('closed'); session._close_connections(b''); print(flush=True);"
+        " sys.stdin.readline()",
+    )
+    script.hear()
+    other.status()  # the node has seen the end of the connection before this line
+    assert cluster.try_lock("closed") is None
+    script.end()
+    with cluster.lock("closed", timeout=SOON):
+        pass
+
+
+def test_a_client_of_another_machine_that_dies_is_waited_for_until_its_lease_is_over(
+    nodes: Nodes, cluster: Cluster, other: Cluster
+) -> None:
+    """Its node cannot tell it from one that was cut off."""
+    script = Script(
+        nodes.address(2),
+        "lease = cluster.lock('remote', lease=3).acquire(); print(lease.token, flush=True);"
+        " sys.stdin.readline()",
+    )
+    token = int(script.hear())
+    script.end()
+    other.status()  # the node has seen the end of the connection before this line
+    assert cluster.try_lock("remote") is None
+    with cluster.lock("remote", timeout=PATIENCE) as lease:
+        assert lease.token is not None
+        assert lease.token > token
+
+
+@pytest.mark.parametrize("ending", ["cluster.close()", "sys.exit()", "raise KeyboardInterrupt"])
+def test_a_client_of_another_machine_that_ends_in_order_releases_at_once(
+    nodes: Nodes, cluster: Cluster, ending: str
+) -> None:
+    script = Script(
+        nodes.address(2),
+        f"lease = cluster.lock('ending').acquire(); print(flush=True)\n{ending}\n"
+        "sys.stdin.readline()",
+    )
+    script.hear()
+    with cluster.lock("ending", timeout=SOON):
+        pass
+    script.end()
+
+
+def test_the_end_of_a_connection_releases_at_once_if_the_operator_says_so(
+    tmp_path: Path, start: Start
+) -> None:
+    nodes = start(tmp_path, size=1, head="release_on_disconnect = true")
+    script = Script(
+        nodes.address(1),
+        "lease = cluster.lock('remote').acquire(); print(flush=True); sys.stdin.readline()",
+    )
+    script.hear()
+    script.end()
+    with habemus.connect(nodes.socket(1)) as mine, mine.lock("remote", timeout=SOON):
+        pass
+    with habemus.connect(nodes.address(1)) as cut:
+        lease = cut.lock("remote", timeout=SOON).acquire()
+        session_of(lease)._connections[lease._id].close()
+        with pytest.raises(LockLost):
+            lease.check()
 
 
 def test_a_client_that_hangs_loses_its_lease(nodes: Nodes, cluster: Cluster) -> None:

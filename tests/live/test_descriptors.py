@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -82,6 +83,7 @@ class Workers:
 
     def __init__(self, cluster: habemus.Cluster) -> None:
         self.is_over = False
+        self.cuts = 0
         self._cluster = cluster
         self._inside = threading.Semaphore(0)
 
@@ -91,11 +93,12 @@ class Workers:
                 self._hold(f"lock-{number % LOCKS}")
 
     def _hold(self, name: str) -> None:
-        lost = threading.Event()
-        with self._cluster.lock(name, PATIENCE, on_lost=lambda _: lost.set()) as lease:
+        with self._cluster.lock(name, PATIENCE) as lease:
             lease._session.hurry()  # the keeper connects at once
+            cuts = self.cuts
             self._inside.release()
-            while not (lost.wait(0.002) or self.is_over):
+            while self.cuts == cuts and not self.is_over:
+                time.sleep(0.002)
                 lease.check()
 
     def await_all_inside(self) -> None:
@@ -121,6 +124,7 @@ def test_cut_connections_leave_the_files_of_the_process_alone(
     for _ in range(CUTS):
         workers.await_all_inside()
         forwarder.cut()
+        workers.cuts += 1
     workers.is_over = files.is_over = True
     for thread in threads:
         thread.join(PATIENCE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
@@ -16,9 +17,9 @@ from typing import Any
 import pytest
 import uvloop
 from tests.backends import async_nodes_of, session_of
-from tests.live.conftest import PATIENCE
+from tests.live.conftest import PATIENCE, until
 from tests.live.forwarder import Forwarder
-from tests.live.nodes import Nodes
+from tests.live.nodes import SOON, Nodes
 
 import habemus
 from habemus import Cluster, Lease, LockLost
@@ -75,13 +76,11 @@ def arrives(descriptor: int) -> bool:
     return bool(poll.poll(PATIENCE * 1_000))
 
 
-@pytest.mark.parametrize("how", ["forced", "cut"])
 @pytest.mark.parametrize("enter", [lock, try_lock, semaphore, acquire_all, lead])
 def test_the_end_of_with_looks_at_its_connection(
     nodes: Nodes,
     forwarder: Forwarder,
     enter: Callable[[Cluster, Listener], AbstractContextManager[Any]],
-    how: str,
 ) -> None:
     told: list[Lease] = []
     with habemus.connect(forwarder.address) as mine, habemus.connect(nodes.socket(1)) as operator:
@@ -89,15 +88,49 @@ def test_the_end_of_with_looks_at_its_connection(
             pytest.raises(LockLost, match="lost before it was released"),
             enter(mine, told.append) as lease,
         ):
-            if how == "forced":
-                assert operator.force(lease.name)["taken"]
-            else:
-                forwarder.cut()
+            assert operator.force(lease.name)["taken"]
             assert arrives(session_of(lease)._connections[lease._id].fileno())
         assert told == [lease]
         assert lease.lost
         with operator.lock(NAME, PATIENCE):
             pass
+
+
+def free_soon(cluster: Cluster, name: str) -> bool:
+    """Wait until no client has a lock, and return whether that took less than a lease."""
+    began = time.monotonic()
+    until(
+        lambda: name not in {each["name"] for each in cluster.status()["locks"] if each["holder"]}
+    )
+    return time.monotonic() - began < SOON
+
+
+@pytest.mark.parametrize("enter", [lock, try_lock, semaphore, acquire_all, lead])
+def test_a_client_that_is_cut_off_keeps_its_lock_until_it_releases_it(
+    nodes: Nodes,
+    forwarder: Forwarder,
+    enter: Callable[[Cluster, Listener], AbstractContextManager[Any]],
+) -> None:
+    told: list[Lease] = []
+    with habemus.connect(forwarder.address) as mine, habemus.connect(nodes.socket(1)) as operator:
+        with enter(mine, told.append) as lease:
+            forwarder.cut()
+            session = session_of(lease)
+            assert arrives(session._connections[lease._id].fileno())
+            lease.check()
+            until(lambda: session._keeping is not None)
+        assert told == [] and lease.released
+        assert free_soon(operator, lease.name)
+
+
+def test_a_release_that_is_lost_with_its_connection_is_repeated(
+    nodes: Nodes, forwarder: Forwarder
+) -> None:
+    with habemus.connect(forwarder.address) as mine, habemus.connect(nodes.socket(1)) as other:
+        with mine.lock(NAME, PATIENCE) as lease:
+            forwarder.cut()
+            assert arrives(session_of(lease)._connections[lease._id].fileno())
+        assert free_soon(other, NAME)
 
 
 def test_a_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
@@ -112,11 +145,11 @@ def test_a_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
         assert told == [lease]
 
 
-def test_the_error_of_the_block_is_not_hidden(nodes: Nodes, forwarder: Forwarder) -> None:
+def test_the_error_of_the_block_is_not_hidden(nodes: Nodes) -> None:
     told: list[Lease] = []
-    with habemus.connect(forwarder.address) as mine:
+    with habemus.connect(nodes.socket(1)) as mine:
         with pytest.raises(ZeroDivisionError), lock(mine, told.append) as lease:
-            forwarder.cut()
+            mine.force(NAME)
             assert arrives(session_of(lease)._connections[lease._id].fileno())
             raise ZeroDivisionError
         assert told == [lease]
@@ -151,16 +184,23 @@ def async_lead(cluster: AsyncCluster, on_lost: Listener) -> AbstractAsyncContext
 ASYNC = [async_lock, async_try_lock, async_semaphore, async_acquire_all, async_lead]
 
 
-@pytest.mark.parametrize("how", ["forced", "cut"])
-@pytest.mark.parametrize(
+LOOPS = pytest.mark.parametrize(
     ("enter", "loop"), [*((enter, "asyncio") for enter in ASYNC), (async_lock, "uvloop")]
 )
+
+
+def descriptor_of(mine: AsyncCluster, lease: Lease) -> int:
+    lines = async_nodes_of(mine)._lines[session_of(lease)]
+    number: int = lines.transport.get_extra_info("socket").fileno()
+    return number
+
+
+@LOOPS
 def test_the_end_of_async_with_looks_at_its_connection(
     nodes: Nodes,
     forwarder: Forwarder,
     enter: Callable[[AsyncCluster, Listener], AbstractAsyncContextManager[Any]],
     loop: str,
-    how: str,
 ) -> None:
     """Also where the block has not let the event loop read since."""
     told: list[Lease] = []
@@ -170,16 +210,8 @@ def test_the_end_of_async_with_looks_at_its_connection(
             assert isinstance(mine, AsyncCluster)
             with pytest.raises(LockLost, match="lost before it was released"):
                 async with enter(mine, told.append) as lease:
-                    if how == "forced":
-                        assert operator.force(lease.name)["taken"]
-                    else:
-                        forwarder.cut()
-                    assert arrives(
-                        async_nodes_of(mine)
-                        ._lines[session_of(lease)]
-                        .transport.get_extra_info("socket")
-                        .fileno()
-                    )
+                    assert operator.force(lease.name)["taken"]
+                    assert arrives(descriptor_of(mine, lease))
             assert told == [lease]
             task = asyncio.current_task()
             assert task is not None
@@ -188,6 +220,35 @@ def test_the_end_of_async_with_looks_at_its_connection(
 
     with habemus.connect(nodes.socket(1)) as operator:
         (asyncio.run if loop == "asyncio" else uvloop.run)(run(operator))
+
+
+@LOOPS
+@pytest.mark.parametrize("has_noticed", [False, True])
+def test_an_asynchronous_client_that_is_cut_off_keeps_its_lock_until_it_releases_it(
+    nodes: Nodes,
+    forwarder: Forwarder,
+    enter: Callable[[AsyncCluster, Listener], AbstractAsyncContextManager[Any]],
+    loop: str,
+    has_noticed: bool,
+) -> None:
+    told: list[Lease] = []
+
+    async def run() -> None:
+        async with habemus.connect(forwarder.address) as mine:
+            assert isinstance(mine, AsyncCluster)
+            async with enter(mine, told.append) as lease:
+                forwarder.cut()
+                assert arrives(descriptor_of(mine, lease))
+                while has_noticed and not session_of(lease)._was_cut:
+                    await asyncio.sleep(0.001)
+                lease.check()
+            assert told == [] and lease.released
+            # and not when its lease has expired
+            async with asyncio.timeout(SOON), enter(mine, told.append) as next_one:
+                assert next_one.token is not None and lease.token is not None
+                assert next_one.token > lease.token
+
+    (asyncio.run if loop == "asyncio" else uvloop.run)(run())
 
 
 def test_remaining_is_what_is_left_of_the_lease(nodes: Nodes) -> None:

@@ -122,6 +122,7 @@ def test_a_holder_that_outlasts_the_grace_hears_that_its_lock_is_lost(start: Sta
         until(lambda: _is_refused(mine))
         nodes.signal(1, signal.SIGTERM)  # a second signal ends the grace
         assert nodes.processes[1].wait(PATIENCE) == 0
+        until(lambda: lease.lost)  # the keeper of the session finds out that there is no node
         with pytest.raises(LockLost):
             lease.check()
 

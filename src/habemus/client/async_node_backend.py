@@ -357,8 +357,8 @@ class AsyncNodeBackend:
         session = lease._session  # read after its end: see `NodeSession.send_release`
         assert isinstance(session, NodeSession)
         lines = self._lines.get(session)
-        if lines is None:
-            # it was taken there from another node, on a connection of its own
+        if lines is None or lines.is_over:
+            # it was taken there from another node, on a connection of its own, or was cut off
             session.send_release(lease, to)
         elif (line := session.protocol.end(lease._state, to)) is not None:
             lines.send(line)

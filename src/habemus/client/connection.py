@@ -258,18 +258,31 @@ class NodeConnection:
             if not self._inside:
                 self._socket.close()
 
-    def close(self) -> None:
-        """End the connection, from any thread, and wake threads that wait in it."""
+    def close(self, last: bytes = b"") -> None:
+        """End the connection, from any thread, and wake threads that wait in it.
+
+        last: a line to send before that, if it can be sent now.
+        """
         with self._ending:
             if self._is_closed:
                 return
             self._is_closed = True
+            if last:
+                self._send_last(last)
             if not self._inside:
                 self._socket.close()
                 return
             with suppress(OSError):
                 # Not `SSLSocket.shutdown`, which takes the TLS state from under the other thread.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def _send_last(self, line: bytes) -> None:
+        with suppress(OSError):
+            if not self._is_tls:
+                self._socket.send(line, getattr(socket, "MSG_DONTWAIT", 0))
+            elif not self._inside:  # OpenSSL serves one thread at a time
+                self._socket.settimeout(0.0)
+                self._socket.send(line)
 
     def abandon(self) -> None:
         """Close the descriptor in the child of a fork, where no other thread can be inside."""

@@ -77,9 +77,8 @@ class Lease:
         once it is over.
 
         The cluster does not let the lease expire before that.  The lock can still be lost earlier:
-        when an operator releases it by force, when the connection on which it was granted ends, or
-        when the node ends and its locks cannot be taken to another one.  `check` looks for that;
-        the token is what the resource can rely on.
+        when an operator releases it by force, or when the node ends and its locks cannot be taken
+        to another one.  `check` looks for that; the token is what the resource can rely on.
         """
         until_us = self._state.until_us
         if self._why or until_us is None:

@@ -27,7 +27,13 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.protocol import GRACE_US, HOLDER_US, AcquireRequest, encode_line
+from habemus.client.protocol import (
+    GRACE_US,
+    HOLDER_US,
+    AcquireRequest,
+    encode_line,
+    release_line,
+)
 from habemus.client.session import NodeSession, own_label
 from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
@@ -179,7 +185,7 @@ class NodeBackend:
             with suppress(OSError, HabemusError):
                 connection.heard()  # an idle connection may have received which nodes there are
             session.learn_from(connection)
-            connection.close()
+            connection.close(release_line(id))
             session.end_waiting(id)
             session.protocol.forget(id)
             if attempts is not None and isinstance(reason, TimeoutError):

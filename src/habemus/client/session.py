@@ -12,6 +12,7 @@ thread.
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import threading
@@ -55,6 +56,7 @@ from habemus.client.protocol import (
     lease_ms_in,
     release_line,
 )
+from habemus.runtimes.live.clients.protocol import GOODBYE
 
 BEATS = 10
 """Heartbeats in the time of a lease."""
@@ -68,7 +70,12 @@ CLAIM_SECONDS = 0.2
 
 
 class NodeSession:
-    """The session of one client process with a node; ends with the last connection to it."""
+    """The session of one client process with a node.
+
+    A connection that breaks does not end it: the node keeps what it has lent, and the keeper
+    connects again.  The session ends when it is closed, which tells the node so, or when the node
+    does not know it any more.
+    """
 
     def __init__(
         self,
@@ -101,6 +108,8 @@ class NodeSession:
         self._has_to_move = ""  # the reason why leases have to go to another node
         self._has_heard = False  # something from the node, since the last heartbeat
         self._is_moving = False  # what the node still lends is claimed at other nodes
+        self._unsaid: list[bytes] = []  # lines that may not have arrived: connections have ended
+        self._was_cut = False  # a connection has ended while the node was up, or may have been
         self._silence = 0.0  # seconds for which the keeper has received nothing
         self._idle: list[NodeConnection] = [first]
         # The connections on which the leases of blocking clients were granted.
@@ -147,15 +156,18 @@ class NodeSession:
             for id, connection in list(self._waiting.items()):
                 # Whichever thread takes it out decides: this one, or the one that was granted it.
                 if connection is not None and self._waiting.pop(id, None) is not None:
-                    connection.close()
+                    connection.close(release_line(id))
             self.left()
             self._wanted.set()  # the keeper ends the session when nothing is left of it
 
     def lose_node(self, why: str) -> None:
-        """Leave a node whose connection has ended.  Leases go to another node, or are lost."""
-        if self._can_move():
+        """Leave a node to which a connection has ended.  Leases stay until the keeper knows whether
+        the node is up: then it renews them, takes them to another node, or loses them.
+        """
+        self._was_cut = True
+        if self._keeper is not None and not self.over and (self._waiting or self._held()):
             self.leave(why)
-            self._hurry.set()  # the keeper finds out whether the node is up
+            self._hurry.set()
         else:
             self.close(why)
 
@@ -176,15 +188,26 @@ class NodeSession:
 
     def close(self, why: str = CLOSED) -> None:
         """End the session and lose its leases."""
-        self.over = self.over or why
-        self.is_open = False
+        self._end(why)
         for lease in self._held():
             lease._lose(why)
-        for connection in self._used_connections():
-            connection.close()
-        self._close_idle()
+        self._close_connections(GOODBYE)
         self._hurry.set()
         self._wanted.set()
+
+    def say_goodbye(self) -> None:
+        """End the session because the process ends."""
+        self._end(CLOSED)
+        self._close_connections(GOODBYE)
+
+    def _end(self, why: str) -> None:
+        self.over = self.over or why
+        self.is_open = False
+
+    def _close_connections(self, last: bytes) -> None:
+        for connection in self._used_connections():
+            connection.close(last)
+        self._close_idle(last)
 
     def _used_connections(self) -> list[NodeConnection]:
         used = [
@@ -195,10 +218,10 @@ class NodeSession:
         ]
         return [connection for connection in used if connection is not None]
 
-    def _close_idle(self) -> None:
+    def _close_idle(self, last: bytes = b"") -> None:
         with suppress(IndexError):
             while True:
-                self._idle.pop().close()
+                self._idle.pop().close(last)
 
     # Requests.
 
@@ -323,18 +346,24 @@ class NodeSession:
             return
         connection = self._connections.pop(state.id, None)
         if connection is not None:
-            connection.close()
-        else:
-            self._say_if_kept(line)
+            connection.close(line)
+        self._say_if_kept(line)
 
     def _say_if_kept(self, line: bytes) -> None:
-        """Send a line to the node over the connection of the keeper, if there is one.
+        """Send a line to the node over the connection of the keeper, if there is one.  If that may
+        have ended too, the keeper repeats the line.
 
         A lease that has left the node is not released there: another client would get it by the
         same grant.
         """
+        if self._is_moving:
+            return
+        if self._was_cut and not self.over:
+            self._unsaid.append(line)
+            self._hurry.set()
+            self._wanted.set()
         keeping = self._keeping
-        if keeping is not None and not self._is_moving:
+        if keeping is not None:
             with suppress(OSError):  # the keeper notices it
                 keeping.send(line)
 
@@ -366,8 +395,12 @@ class NodeSession:
         try:
             connection.send(line)
         except OSError:
-            connection.close()  # releases as well
+            connection.close()
+            self._was_cut = True
+            self._say_if_kept(line)
         else:
+            if self._was_cut:
+                self._say_if_kept(line)  # this connection may have ended, too
             self.put_back(connection)
 
     def note_write(self, service: str, name: str, token: int) -> None:
@@ -395,10 +428,19 @@ class NodeSession:
         except OSError as reason:
             if self._connections.get(lease._id) is not connection:
                 return  # the lease is on its way to another node
-            if self._can_move():
+            if self._outlives_connections(lease):
+                self._was_cut = True
+                self._connections.pop(lease._id, None)
+                connection.close()
                 self._hurry.set()
             else:
                 lease._lose(str(reason))
+
+    def _outlives_connections(self, lease: Lease) -> bool:
+        """Return whether the node keeps a lock for this client while no connection is open."""
+        if lease._state.until_us is None:  # not for long, and its end could not be known here
+            return False
+        return not self.welcome.get("release_on_disconnect") or self._can_move()
 
     # Leases that move.
 
@@ -493,7 +535,11 @@ class NodeSession:
                     self._give_up(id)
                 refused += self._receive_claim(carrier, claims)
         except (OSError, HabemusError):
-            self.close(f"node {self.node} has failed")
+            # Without a goodbye: that would release what is claimed at another node next.
+            self._end(f"node {self.node} has failed")
+            self._close_connections(b"")
+            for lease in self._held():
+                lease._lose(self.over)
         finally:
             self.end_waiting(first)
         for id in claims:
@@ -545,9 +591,11 @@ class NodeSession:
 
     def _say_on_carrier(self, line: bytes) -> None:
         carrier = self._carrier
-        if carrier is not None:
-            with suppress(OSError), carrier.in_use:
-                carrier.send(line)
+        if carrier is None:
+            self._say_if_kept(line)
+            return
+        with suppress(OSError), carrier.in_use:
+            carrier.send(line)
 
     # The keeper.
 
@@ -567,18 +615,25 @@ class NodeSession:
         return self.protocol.beat_us / 1_000_000
 
     def _keep(self) -> None:
+        self._renew_all()
+        if self._unsaid:
+            with suppress(OSError, HabemusError):
+                connection = NodeConnection(self.address, self.credentials, self.label, self.key)
+                connection.close(GOODBYE)
+
+    def _renew_all(self) -> None:
         while not self.over:
             self._wanted.wait()
             if self._keeping is None and not self._silence:
                 self._hurry.wait(self._beat)  # most locks are held for a shorter time
             # In this order: a request that is granted is a lease before it stops waiting.
-            if not (self._waiting or self.protocol.leases):
+            if not (self._waiting or self.protocol.leases or self._unsaid):
                 if self.leaving:
                     self.close(self.leaving)
                     return
                 self._wanted.clear()
                 self._is_awake = False
-                if self.protocol.leases or self._waiting:
+                if self.protocol.leases or self._waiting or self._unsaid:
                     self._wake_keeper()  # a request came in between
                 continue
             began, longest = boottime.seconds(), self._beat
@@ -606,12 +661,15 @@ class NodeSession:
 
     def _beat_once(self) -> None:
         connection = self._keeping or self._connect_keeper()
-        connection.say("alive", boottime.microseconds())
+        unsaid, began = len(self._unsaid), boottime.microseconds()
+        connection.send(b"".join(self._unsaid[:unsaid]) + encode_line("alive", began))
         end = boottime.seconds() + self._beat
         while (left := end - boottime.seconds()) > 0 and not (self.over or self._has_to_move):
             try:
                 line = connection.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
                 self._has_heard = True
+                if line[:2] == ["alive", began]:
+                    del self._unsaid[:unsaid]
                 self.learn_from(connection)
                 self.receive_news(line)
             except TimeoutError:
@@ -649,8 +707,11 @@ class NodeSession:
             return
         try:
             self._connect_keeper()
-        except NodeTimeout:
-            pass
+            self._was_cut = True
+        except NodeTimeout as reason:
+            for lease in self._held():
+                if lease._state.until_us is None:  # the node gives it up soon
+                    lease._lose(str(reason))
         except (OSError, HabemusError) as reason:
             why = f"lost the connection to node {self.node}: {reason}"
             if self._can_move():
@@ -691,6 +752,13 @@ def _abandon_all() -> None:
         session.abandon()
 
 
+def _say_goodbye() -> None:
+    for session in list(_SESSIONS):
+        if not session.over:
+            session.say_goodbye()
+
+
+atexit.register(_say_goodbye)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_abandon_all)
 

@@ -45,6 +45,7 @@ from habemus.client.protocol import (
 from habemus.runtimes.live.clients.protocol import (
     CLIENT_SHUTDOWN_GRACE_US,
     ELECTIONS,
+    GOODBYE,
     LOCKS,
     TRY_MS,
 )
@@ -247,8 +248,16 @@ def _granted(
         until_us = grant.lease.until_us
         if until_us is None or now_us() < until_us - grant.lease_us // ASK:
             return grant
+    _say_goodbye(connection)  # it may have been granted in the meantime
     connection.close()
     return None
+
+
+def _say_goodbye(connection: LockConnection) -> None:
+    try:
+        connection.send(GOODBYE)
+    except OSError:
+        return  # what may have been granted is not renewed
 
 
 def _asked(
@@ -426,7 +435,7 @@ class LockedCommand:
         try:
             self._connection.send(release_line(self._grant.lease.id))
         except OSError:
-            return  # the end of the connection releases as well
+            return  # its lease is not renewed any more
 
     def _step(self, wakes: int) -> None:
         """Wait until something arrives or is due, and handle it."""

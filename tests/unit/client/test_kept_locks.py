@@ -176,4 +176,4 @@ def test_another_lock_object_releases_a_use_once_and_for_good(node: OneLock, pla
         plain.release(second)
         third = kept.acquire()
         assert third.held
-    assert node.releases == 1
+        assert node.releases == 1

@@ -7,6 +7,7 @@
     socket = "run/node-{id}.sock"       # for clients of the same user and machine, without secret
     record = "records"                  # folder of the records of the nodes; default: no records
     metrics = "127.0.0.1:940{id}"       # metrics and probes of each node; default: none
+    release_on_disconnect = false       # true: the end of a client's connection frees its locks
 
     [nodes]                             # numbered from 1
     1 = "10.0.0.1:7400"
@@ -133,6 +134,7 @@ class Config:
     bind: Address | None = None
     metrics: str = ""  # an address with {id} for the node; empty: neither metrics nor probes
     insecure: bool = False
+    release_on_disconnect: bool = False
     tls: TlsFiles | None = None
     socket: str = ""  # with {id} for the node
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
@@ -179,6 +181,7 @@ class Config:
             semaphores=self.semaphores,
             secrets={name: named_secret(name, path) for name, path in self.secrets.items()},
             rules=self.rules,
+            release_on_disconnect=self.release_on_disconnect,
             insecure=self.insecure,
         )
 
@@ -279,7 +282,8 @@ class _NodeFile(ClusterFile):
     def config(self, environment: Mapping[str, str], flags: Mapping[str, Any]) -> Config:
         found = self.found
         tables = ("nodes", "services", "semaphores", "tls", "secrets", "rules")
-        self._known((), found, ("cluster", *tables, "socket", "memory", *OVERRIDES))
+        others = ("cluster", "socket", "memory", "release_on_disconnect")
+        self._known((), found, (*others, *tables, *OVERRIDES))
         for name in ("cluster", "memory", *OVERRIDES):
             if name == "insecure":
                 self.typed((name,), found.get(name, False), bool)
@@ -326,6 +330,9 @@ class _NodeFile(ClusterFile):
             bind=bind,
             metrics=metrics,
             insecure=bool(chosen["insecure"]),
+            release_on_disconnect=self.typed(
+                ("release_on_disconnect",), found.get("release_on_disconnect", False), bool
+            ),
             tls=self._tls(),
             socket=self.socket(),
             semaphores=self._semaphores(),

@@ -37,6 +37,8 @@ class Settings:
     semaphores: Mapping[str, int] = field(default_factory=dict)  # their sizes
     secrets: Mapping[str, bytes] = field(default_factory=dict)  # of clients, by name
     rules: Sequence[AccessRule] = ()  # who may do what; none: every client may do everything
+    # whether the end of a client's connection releases its locks
+    release_on_disconnect: bool = False
     insecure: bool = False  # allow remote access without certificates and secret
     most_instances: int = MOST_INSTANCES
     idle_us: int = IDLE_US

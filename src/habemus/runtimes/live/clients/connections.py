@@ -14,6 +14,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, get_args
 
@@ -27,6 +28,7 @@ from habemus.runtimes.live.clients.messages import (
     ClaimLine,
     ElectLine,
     ForceLine,
+    GoodbyeLine,
     HelloLine,
     LeadLine,
     MemberLine,
@@ -41,8 +43,10 @@ from habemus.runtimes.live.clients.messages import (
     WatchLine,
     WroteLine,
 )
+from habemus.runtimes.live.clients.peer_process import ProcessEnd, process_behind
 from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
+    GOODBYE,
     LABEL_LIMIT,
     LINE_LIMIT,
     NAMES_LIMIT,
@@ -100,6 +104,7 @@ ClientLine: TypeAlias = (
     | TransferLine
     | ClaimLine
     | MoveLine
+    | GoodbyeLine
     | AliveLine
     | WroteLine
     | WatchLine
@@ -142,6 +147,8 @@ class ClientConnections:
         self.is_compiled = is_compiled()
         self.version = version("habemus")
         self.is_closed = False
+        # of clients whose connections have closed, by their sessions
+        self._process_ends: dict[str, ProcessEnd] = {}
         rules = node.settings.rules
         self.rules = AccessRules(rules) if rules else None
 
@@ -155,6 +162,28 @@ class ClientConnections:
         self.is_closed = True
         for connection in list(self.connections):
             connection.end()
+        for key in list(self._process_ends):
+            self._process_ends.pop(key).cancel()
+
+    def end_with_process(self, session: ClientSession, process: int) -> None:
+        """End a session without connections when the process of its client is gone."""
+        self._forget_process(session)
+
+        def end() -> None:
+            if not session.connections:
+                self.lock_queues.end(session)
+
+        session.ended = partial(self._forget_process, session)
+        process_end = ProcessEnd(process, end)
+        if session.requests:
+            self._process_ends[session.key] = process_end
+        else:
+            process_end.cancel()
+
+    def _forget_process(self, session: ClientSession) -> None:
+        process_end = self._process_ends.pop(session.key, None)
+        if process_end is not None:
+            process_end.cancel()
 
     def announce(self, configuration: int, nodes: Mapping[str, str]) -> None:
         """Tell all clients which nodes there are now."""
@@ -220,6 +249,7 @@ class ClientConnection(asyncio.Protocol):
         self._needs_proof = unauthenticated is not None and clients.node.settings.secret is not None
         self._transport: asyncio.Transport | None = None
         self._closing: asyncio.Transport | None = None  # after what was written
+        self._process: int | None = None  # at the other end, if it is on this machine
         self._session: ClientSession | None = None
         self._hello: HelloLine | None = None
         self._nonces = ("", "")
@@ -249,6 +279,8 @@ class ClientConnection(asyncio.Protocol):
         self._clients.connections.add(self)
         if self._unauthenticated is not None:
             self._unauthenticated.add(self)
+        else:
+            self._process = process_behind(transport)
         tune(self._transport)
         if self._transport.get_extra_info("sslcontext") is None:
             # So older versions of uvloop write at once, too.  With TLS it would pause for ever.
@@ -269,7 +301,17 @@ class ClientConnection(asyncio.Protocol):
             self._clients.welcomed -= 1
             log.debug("client %s has left", session.label)
             self._clients.slices.run(self, self._unwatch_all(session))
+            self._hear_goodbye(session)
             self._lock_queues.leave(self, session)
+            if self._process is not None and session.requests and not session.connections:
+                self._clients.end_with_process(session, self._process)
+
+    def _hear_goodbye(self, session: ClientSession) -> None:
+        """End the session if the client has closed the connection after a goodbye that is not
+        handled yet.
+        """
+        if self._lines and self._lines[-1] + b"\n" == GOODBYE:
+            self._lock_queues.end(session)
 
     def _unwatch_all(self, session: ClientSession) -> Iterator[None]:
         for id in list(self._watches):
@@ -286,6 +328,8 @@ class ClientConnection(asyncio.Protocol):
             self._limit(CLOSING_SECONDS, self.abort)
 
     def eof_received(self) -> None:
+        if self._session is not None:
+            self._hear_goodbye(self._session)
         self.end()
 
     def _limit(self, seconds: float, action: Callable[[], None]) -> None:
@@ -568,6 +612,8 @@ class ClientConnection(asyncio.Protocol):
             self._lock_queues.transfer(session, line.id, line.label)
         elif isinstance(line, MoveLine):
             self._lock_queues.move(session, line.id)
+        elif isinstance(line, GoodbyeLine):
+            self._lock_queues.end(session)
         elif isinstance(line, ClaimLine):
             self._claim(session, line)
         elif isinstance(line, ForceLine):
@@ -798,6 +844,8 @@ class ClientConnection(asyncio.Protocol):
             "nodes": nodes,
             "version": self._clients.version,
         }
+        if self._lock_queues.releases_on_disconnect:
+            welcome["release_on_disconnect"] = True
         if changed := node.members.told():
             welcome["configuration"], welcome["nodes"] = changed
         self.send("welcome", {**welcome, "services": self._clients.services()})

@@ -8,12 +8,17 @@ decides how long the clients of one node may go before those of another.
 
 A *request* comes from one client.  It may name several locks and is satisfied by one of them.  The
 request owns the lock, not the client: two tasks of one program make two requests, and one of them
-waits.  A request ends when it is released, when its connection closes, when it times out, or when
-the lock is lost; whichever comes first, and only once.
+waits.  A request ends when it is released, when it times out, when its connection closes while it
+waits, or when the lock is lost; whichever comes first, and only once.
 
 A request that is granted holds a *lease*.  It expires when the node has received nothing from the
 session of its client for the lease time that the client asked for.  Where the grants of the
 algorithm expire themselves, the lease is never longer than the grant.
+
+The end of a connection says nothing about the client: something between the two may have closed it.
+So what was granted stays lent, to the *session*.  The client may join its session again, claim the
+lock at another node, or say goodbye; else its lease expires.  A lock without a lease stays lent for
+`CUT_OFF_US` after the last connection of the session.  `end` is for the end of the process itself.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from habemus.problems.fencing import (
     Token,
 )
 from habemus.problems.mutex import Granted, Mutex
+from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
@@ -64,6 +70,11 @@ for long.
 SHORT_STAY_US = 10_000
 """A client that held the lock for longer is not followed by another one of its node, if clients of
 other nodes wait: a hand-over between nodes takes less than that.
+"""
+
+CUT_OFF_US = 2 * CLIENT_SHUTDOWN_GRACE_US
+"""How long a lock without a lease stays lent after the last connection of its client has closed: as
+long as a node that restarts waits for such clients.
 """
 
 OVERTAKEN = "the lock was released or granted to another client before it was claimed here"
@@ -161,6 +172,8 @@ class ClientSession:
     heard_us: int = 0  # when it was received, on the clock of this node
     expiry: Alarm | None = None  # checks its leases
     heartbeat_connection: LineSender | None = None  # where its last heartbeat arrived
+    cut_off_us: int = 0  # when its last connection closed
+    ended: Callable[[], None] = _nothing
 
     def locks_started(self) -> int:
         """Return the number of locks that it has begun to wait for."""
@@ -267,6 +280,7 @@ class LockQueues:
             if getattr(next(iter(each.system.plans.values())), "turns", 0)
         )
         self._leaving = ""  # the reason why clients are asked to move
+        self.releases_on_disconnect = False  # whether the end of a connection releases its locks
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
         self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
@@ -290,21 +304,45 @@ class LockQueues:
         return session
 
     def leave(self, connection: LineSender, session: ClientSession) -> None:
-        """End the requests that were made on a connection that has closed."""
+        """End the requests that wait on a connection that has closed.  What was granted there stays
+        lent to the session.
+        """
         requests = session.connections.pop(connection)
         if session.heartbeat_connection is connection:
             session.heartbeat_connection = None
         if not session.connections:
-            del self._sessions[session.key]
-            self._timers.cancel(session.expiry)
             self._timers.cancel(session.stall_check)
             session.postponed.clear()
             session.locks_postponed = 0
-        self._slices.run(session, self._end_all(sorted(requests, key=lambda request: request.id)))
+            self._cut_off(session)
+        ending = sorted(requests, key=lambda request: request.id)
+        if not self.releases_on_disconnect:
+            ending = [request for request in ending if request.held_lock is None]
+        self._slices.run(session, self._end_all(ending))
 
-    def _end_all(self, requests: list[ClientRequest]) -> Iterator[None]:
+    def _cut_off(self, session: ClientSession) -> None:
+        """Keep a session without connections for as long as it has requests."""
+        session.cut_off_us = self._timers.now_us()
+        self._drop_if_over(session)
+        for request in session.holding.values():
+            until_us = self._lent_until_us(request)
+            if until_us is not None:
+                self._schedule_expiry(session, until_us)
+
+    def _drop_if_over(self, session: ClientSession) -> None:
+        if not (session.connections or session.requests):
+            self._sessions.pop(session.key, None)
+            self._timers.cancel(session.expiry)
+            session.ended()
+
+    def end(self, session: ClientSession) -> None:
+        """End all requests of a session, after a goodbye or the end of the client's process."""
+        requests = list(session.requests.values())
+        self._slices.run(session, self._end_all(requests, is_abrupt=False))
+
+    def _end_all(self, requests: list[ClientRequest], *, is_abrupt: bool = True) -> Iterator[None]:
         for request in requests:
-            self._end(request)
+            self._end(request, is_abrupt=is_abrupt)
             yield
 
     def hear(self, session: ClientSession, at: int) -> None:
@@ -708,6 +746,8 @@ class LockQueues:
         if on_connection is not None:
             on_connection.discard(request)
         self._requests -= 1
+        if not session.connections:
+            self._drop_if_over(session)
 
     def _stop_waiting(
         self, request: ClientRequest, queued_locks: list[LocalLock]
@@ -961,20 +1001,27 @@ class LockQueues:
                 max(0, until_us - self._timers.now_us()), partial(self._expire_leases, session)
             )
 
+    def _lent_until_us(self, request: ClientRequest) -> int | None:
+        """Return when a lease ends if nothing more is received from its client; None if never."""
+        session = request.session
+        if request.lease_us is not None:
+            return max(session.heard_us, request.since_us) + request.lease_us
+        if session.connections:
+            return None
+        return session.cut_off_us + (self._leases_us[request.service] or CUT_OFF_US)
+
     def _expire_leases(self, session: ClientSession) -> None:
         """End the leases of a session from which nothing was received for their lease time."""
         now = self._timers.now_us()
         for request in list(session.holding.values()):
-            lock = request.held_lock
-            if lock is None or request.lease_us is None or request.is_over:
+            lock, until_us = request.held_lock, self._lent_until_us(request)
+            if lock is None or until_us is None or request.is_over:
                 continue
-            until_us = max(session.heard_us, request.since_us) + request.lease_us
             if until_us <= now:
-                self._lose(
-                    request,
-                    "no_heartbeat",
-                    f"lease expired: no heartbeat from the client for {request.lease_us / 1e6:g} s",
-                )
+                why = "the connection of the client has ended, and it has not returned"
+                if request.lease_us is not None:
+                    why = f"no heartbeat from the client for {request.lease_us / 1e6:g} s"
+                self._lose(request, "no_heartbeat", f"lease expired: {why}")
                 self._leave(lock, is_abrupt=True)
             else:
                 self._schedule_expiry(session, until_us)

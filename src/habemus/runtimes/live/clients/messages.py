@@ -79,6 +79,10 @@ class TransferLine(_ClientMessage, frozen=True, tag="transfer"):
     label: str
 
 
+class GoodbyeLine(_ClientMessage, frozen=True, tag="goodbye"):
+    pass
+
+
 class AliveLine(_ClientMessage, frozen=True, tag="alive"):
     at: int
 

@@ -19,6 +19,7 @@ A client sends
                                       shows to resources
     ["release", id]                   releases the lock, or withdraws the request; no answer
     ["transfer", id, label]           releases, and reserves the lock for that client; no answer
+    ["goodbye"]                       ends all requests of the session; no answer
     ["alive", at]                     heartbeat, renews all leases of the session
     ["wrote", service, name, token]   the resource was written; for the record, no answer
     ["watch", id, service, name]      subscribes to the holder of a lock or election
@@ -33,7 +34,8 @@ and a node
 
     ["challenge", cluster, node, nonce, proof]
     ["welcome", {"cluster", "node", "session", "nodes", "services", "version"}]
-                                      and "configuration", if the members have ever changed
+                                      and "configuration", if the members have ever changed, and
+                                      "release_on_disconnect", if the operator has chosen that
     ["nodes", 0, configuration, {number: address, ...}]   the members have changed
     ["granted", id, token or null, left_ms or null, at, name]
     ["wanted", id]                    to a holder with `keeps`: another client waits
@@ -63,8 +65,9 @@ client before it expires for the node, however long lines were in transit and ho
 side was paused.
 
 The client chooses the ids, and uses each once per session.  A session belongs to one client
-process.  It may have several connections.  Leases belong to the connection on which they were
-requested and end with it; one "alive" renews all of the session.
+process.  It may have several connections.  A request that waits ends with its connection.  A lease
+belongs to the session, and one "alive" renews all of them.  When all connections are closed, the
+session lasts until its leases have ended: a client that was cut off joins it again.
 
 Frames between nodes begin with a byte that no line begins with, so both share one port.
 """
@@ -76,6 +79,8 @@ WIRE_VERSION = 2
 LINE_LIMIT = 1 << 14
 """Bytes of a line of a client.  Lines of a node may be longer: a status lists all locks."""
 FIRST_BYTE = b"["
+GOODBYE = b'["goodbye"]\n'
+"""Line by which a client ends its session."""
 LABEL_LIMIT = 100
 NAMES_LIMIT = 1_000
 """Locks that one request may name, and places that a semaphore may have."""

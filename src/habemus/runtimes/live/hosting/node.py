@@ -207,6 +207,7 @@ class Node:
         slices, limited_log = TimeSlicer(loop, turn), RateLimitedLog(loop)
         self._slices = slices
         self.lock_queues = LockQueues(self, self._timers, slices)
+        self.lock_queues.releases_on_disconnect = settings.release_on_disconnect
         self._monitor = Monitor(self, limited_log)
         self.watchers = LockWatchers(self, self.lock_queues, self._timers, slices)
         self._service_checks = ServiceChecks(

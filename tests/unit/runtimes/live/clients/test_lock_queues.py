@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests import virtual
 
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLeased
@@ -465,6 +466,7 @@ def test_a_connection_that_ends_when_the_node_has_stopped_ends_all_its_claims() 
         acquire(lock_queues, connection, session, 3)
         node.listener(1, GrantedWithToken((1, 1)))
         node.has_stopped = True
+        lock_queues.end(session)
         lock_queues.leave(connection, session)
         assert session.requests == {}
         assert not any(lock_queues.table())
@@ -581,5 +583,87 @@ def test_a_lock_on_its_way_to_another_node_is_in_use_until_it_is_there() -> None
         assert not lock_queues.is_unused()
         process.moving = False
         assert lock_queues.is_unused() and not lock_queues.has_holders()
+
+    run(check)
+
+
+def cut_off(
+    check: Callable[[LockQueues, Script, ClientSession], Any], *, lease_us: int | None
+) -> None:
+    """Run a check, in virtual time, after the only connection of a client that holds x closed."""
+
+    async def main() -> None:
+        node, connection = Script(), Said()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        timers = Timers(loop, random_source(1), loop.now_us)
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop), lambda: 0))
+        session = lock_queues.join(connection, "client", None)
+        assert session is not None
+        lock_queues.request(connection, session, 1, "locks", ["x"], None, lease_us, 1)
+        lock_queues.request(connection, session, 2, "locks", ["y"], None, lease_us, 1)
+        node.listeners["x"](1, GrantedWithToken((1, 1)))
+        node.asked.clear()
+        lock_queues.leave(connection, session)
+        assert node.asked == ["release"], "the request that waits is withdrawn, and x stays lent"
+        node.asked.clear()
+        await check(lock_queues, node, session)
+        assert len(timers) == 0
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("lease_us, lent_s", [(50_000, 0.05), (None, 0.1)])
+def test_a_lock_of_a_client_that_was_cut_off_stays_lent_until_its_lease_is_over(
+    lease_us: int | None, lent_s: float
+) -> None:
+    """Without a lease of its own it counts as long as that of the algorithm: 0.1 s here."""
+
+    async def check(lock_queues: LockQueues, node: Script, session: ClientSession) -> None:
+        await asyncio.sleep(lent_s * 0.99)
+        assert node.asked == [] and lock_queues.sessions() == 1
+        await asyncio.sleep(lent_s * 0.02)
+        assert node.asked == ["break_off"]
+        assert lock_queues.sessions() == 0
+
+    cut_off(check, lease_us=lease_us)
+
+
+def test_a_client_that_was_cut_off_joins_its_session_again_and_keeps_its_lock() -> None:
+    async def check(lock_queues: LockQueues, node: Script, session: ClientSession) -> None:
+        again = Said()
+        await asyncio.sleep(0.045)
+        assert lock_queues.join(again, "client", session.key) is session
+        lock_queues.alive(again, session, 2)
+        assert again.lines == [("alive", 2, [(1, 50)])]
+        await asyncio.sleep(0.045)
+        assert node.asked == []
+        lock_queues.release(session, 1)
+        assert node.asked == ["release"]
+        lock_queues.leave(again, session)
+        assert lock_queues.join(again, "client", session.key) is None
+
+    cut_off(check, lease_us=50_000)
+
+
+def test_a_client_that_says_goodbye_releases_at_once() -> None:
+    async def check(lock_queues: LockQueues, node: Script, session: ClientSession) -> None:
+        lock_queues.end(session)
+        assert node.asked == ["release"]
+        assert lock_queues.sessions() == 0
+
+    cut_off(check, lease_us=50_000)
+
+
+def test_the_end_of_a_connection_releases_at_once_where_the_operator_says_so() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        lock_queues.releases_on_disconnect = True
+        acquire(lock_queues, connection, session, 1)
+        node.listener(1, GrantedWithToken((1, 1)))
+        lock_queues.leave(connection, session)
+        assert node.asked == ["acquire", "break_off"]
+        assert lock_queues.sessions() == 0
 
     run(check)
