@@ -216,20 +216,16 @@ def _others(report: Report) -> str:
 
 
 def page(names: Iterable[str] | None = None) -> str:
-    """Return the whole table as Markdown, with and without recovery, and the command behind each
-    cell.
-    """
+    """Return the whole table as Markdown, with and without recovery."""
     from habemus.catalog.entries import find
 
     shown = [find(name) for name in names or mutexes()]
     lines = [
         "# What a crash does",
         "",
-        (
-            "This page is generated from runs; `make docs` writes it anew. `habemus faults` prints"
-            " the same, and"
-        ),
-        "`habemus faults --diagrams faults/` saves a space-time diagram of every cell.",
+        "This page is generated from runs; `make docs` writes it anew. `habemus faults NAME`",
+        "prints the verdicts and the command of the run behind each cell; `--diagrams faults/` saves a",
+        "space-time diagram of each.",
         "",
         " ".join(_EXPLAINED),
         "",
@@ -257,22 +253,7 @@ def page(names: Iterable[str] | None = None) -> str:
                 f"| `{name}` |"
                 f" {' | '.join(row[role].others if role in row else '-' for role in ROLES)} |"
             )
-        lines += [
-            "",
-            f"<details><summary>The runs behind the cells: {title[0].lower()}{title[1:]}</summary>",
-            "",
-        ]
-        lines += [
-            "| algorithm | crashed | the others | properties | command |",
-            "|---|---|---|---|---|",
-        ]
-        for row in table.values():
-            for cell in row.values():
-                lines.append(
-                    f"| `{cell.algorithm}` | {cell.role}: {cell.process} | {cell.others} |"
-                    f" {_verdicts(cell)} | `{cell.command}` |"
-                )
-        lines += ["", "</details>", ""]
+        lines.append("")
     return "\n".join(lines)
 
 
@@ -291,18 +272,3 @@ _EXPLAINED = (
     ),
     "A dash: there is no such role, all are alike. The cell says what the others do then:",
 )
-
-
-def _verdicts(cell: CrashCell) -> str:
-    violated = [
-        name for name, verdict in cell.properties.items() if verdict == Verdict.VIOLATED.value
-    ]
-    undecided = [
-        name
-        for name, verdict in cell.properties.items()
-        if verdict == Verdict.UNDECIDED.value and name.startswith("ME2")
-    ]
-    told = [f"{', '.join(violated)} violated"] if violated else []
-    if undecided and not violated:
-        told.append(f"{', '.join(undecided)} undecided")
-    return "; ".join(told) or "hold"

@@ -548,17 +548,18 @@ The evidence for every cell is a search through *all* possible runs within a bou
 - **? undecided**: the search was cut off at its limit, or could not judge. The evidence says which.
   Nothing follows from it.
 - **n/a, not applicable**: it cannot be asked. A property is about time, which a search does not
-  have; or it is about the end of runs in which timers may expire too early for ever.
+  have; or it is about the end of runs in which timers may expire too early for ever, and is
+  asked with eventual timing.
 
 The fault models, each in addition to links as the algorithm assumes them:
 
 {models}
 
-Slowness is not a fault, and there is no column for it: a search delays every message and every
-process for any time, so all cells include pauses and delays. Algorithms with timers have two or
-more rows: *asynchronous*, timers expire at any moment, before or after any message; *synchronous*,
-time passes only when no message is under way; and *eventual*, timers expire at any moment as often
-as the bound says, and then time passes only when no message is under way, without a bound.
+Every search includes arbitrary delays and pauses, so they have no column. Algorithms with timers
+have two or more rows: *asynchronous*, timers expire at any moment, before or after any message;
+*synchronous*, time passes only when no message is under way; and *eventual*, timers expire at any
+moment as often as the bound says, and then time passes only when no message is under way, without a
+bound.
 
 What these sizes cannot show:
 
@@ -639,6 +640,8 @@ def _evidence(card: Card) -> list[str]:
     lines = [f"### {card.algorithm}", "", "<details><summary>What its cells rest on</summary>", ""]
     lines += ["| faults | verdicts | within | command |", "|---|---|---|---|"]
     for ground in grounds(card):
+        if all(each.endswith(f"({NEVER_IN_TIME})") for each in ground.verdicts):
+            continue  # the introduction says it once
         told = "; ".join(ground.verdicts)
         lines.append(
             f"| {ground.faults} | {told} | {ground.bound} |"
