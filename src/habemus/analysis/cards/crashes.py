@@ -224,7 +224,7 @@ def page(names: Iterable[str] | None = None) -> str:
         "# What a crash does",
         "",
         "This page is generated from runs; `make docs` writes it anew. `habemus faults NAME`",
-        "prints the verdicts and the command of the run behind each cell; `--diagrams faults/` saves a",
+        "prints the verdicts and the command of the run behind each cell, and `--diagrams` saves a",
         "space-time diagram of each.",
         "",
         " ".join(_EXPLAINED),
