@@ -36,6 +36,14 @@ class Planted(NamedTuple):
     states: int | None
 
 
+def bug(
+    mutant: type[Process], broken: str, check: Check, steps: int, states: int | None
+) -> Planted:
+    """Return the row of a mutant of the nearest base class that is in the catalog."""
+    healthy = next(base for base in mutant.__mro__[1:] if vars(base).get("name"))
+    return Planted(mutant, healthy, broken, check, steps, states)
+
+
 def gallery(quick: Sequence[Planted], long: Sequence[Planted] = ()) -> pytest.MarkDecorator:
     """Parametrize a test with planted bugs; a long search is made by `--times 10` or more."""
     rows = [

@@ -9,22 +9,15 @@ from typing import Any
 
 from tests.counterexamples import test_election_mutants as complete
 from tests.counterexamples import test_ring_mutants as ring
-from tests.counterexamples.searching import Planted, assert_caught, gallery, within
+from tests.counterexamples.searching import Planted, assert_caught, bug, gallery, within
 
 from habemus.algorithms.election import franklin
-from habemus.algorithms.election.bully import Bully
-from habemus.algorithms.election.bully_stable import BullyStable
 from habemus.algorithms.election.chang_roberts import ChangRoberts, Elected
 from habemus.algorithms.election.franklin import Franklin
 from habemus.algorithms.election.hirschberg_sinclair import HirschbergSinclair, Reply
-from habemus.algorithms.election.itai_rodeh import ItaiRodeh
 from habemus.algorithms.election.omega_recovery import Interval, OmegaRecovery
 from habemus.algorithms.election.peterson import Elected as PetersonElected
 from habemus.algorithms.election.peterson import Peterson
-from habemus.algorithms.election.ring_anonymous import RingAnonymous
-from habemus.algorithms.election.ring_list import RingList
-from habemus.algorithms.election.terms import Terms
-from habemus.algorithms.election.yo_yo import YoYo
 from habemus.core import ProcessId
 from habemus.problems.election import Leader
 
@@ -102,91 +95,66 @@ IN_TIME: dict[str, Any] = {"timing": "synchronous"}
 AT_ONCE = ("prevote=false",)
 STAR, TRIANGLE = ("edges=[[1,2],[1,3]]",), ("edges=[[1,2],[1,3],[2,3]]",)
 
+FORGETFUL = within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1))
+
 GALLERY = [
-    Planted(ring.DoesNotStandBack, RingAnonymous, "E2", within(2, every=True), 6, 38),
-    Planted(ring.KeepsTheNews, RingAnonymous, "E2", within(3, every=True), 5, 241),
-    Planted(ring.TakesEqualForAlone, ItaiRodeh, "E1", within(2, limit=20_000), 6, 73),
-    Planted(ring.LetsSmallerPass, ItaiRodeh, "E1", within(2, limit=20_000), 6, 65),
-    Planted(ring.ChoosesTheFirst, RingList, "E1", within(2), 6, 21),
-    Planted(ring.DoesNotAnnounce, RingList, "E2", within(2), 4, 19),
-    Planted(ring.LetsEverybodyPass, ChangRoberts, "E1", within(2), 6, 23),
-    Planted(ring.NeverReplaces, ChangRoberts, "E2", within(2), 2, 10),
-    Planted(ring.WinsInSilence, ChangRoberts, "E2", within(2), 3, 14),
-    Planted(AnnouncesItself, Peterson, "E1", within(2), 8, 26),
-    Planted(ring.IgnoresRounds, Franklin, "E2", within(3), 9, 859),
-    Planted(ring.LosesWhatCameEarly, Franklin, "E2", within(3), 9, 829),
-    Planted(RelaysNothing, Franklin, "E2", within(2), 7, 84),
-    Planted(ring.GoesNoFurther, HirschbergSinclair, "E2", within(3), 12, 1_203),
-    Planted(NeverEnds, YoYo, "E2", within(2), 7, 19),
-    Planted(NeverEnds, YoYo, "E2", within(3, options=TRIANGLE), 18, 709),
-    Planted(ring.KeepsEqualLinks, YoYo, "E2", within(3, options=TRIANGLE), 15, 694),
-    Planted(ring.ForgetsItsChildren, YoYo, "E2", within(3, options=STAR), 10, 198),
-    Planted(complete.TellsNobody, Bully, "E2", within(2, **IN_TIME), 3, 17),
-    Planted(
+    bug(ring.DoesNotStandBack, "E2", within(2, every=True), 6, 38),
+    bug(ring.KeepsTheNews, "E2", within(3, every=True), 5, 241),
+    bug(ring.TakesEqualForAlone, "E1", within(2, limit=20_000), 6, 73),
+    bug(ring.LetsSmallerPass, "E1", within(2, limit=20_000), 6, 65),
+    bug(ring.ChoosesTheFirst, "E1", within(2), 6, 21),
+    bug(ring.DoesNotAnnounce, "E2", within(2), 4, 19),
+    bug(ring.LetsEverybodyPass, "E1", within(2), 6, 23),
+    bug(ring.NeverReplaces, "E2", within(2), 2, 10),
+    bug(ring.WinsInSilence, "E2", within(2), 3, 14),
+    bug(AnnouncesItself, "E1", within(2), 8, 26),
+    bug(ring.IgnoresRounds, "E2", within(3), 9, 859),
+    bug(ring.LosesWhatCameEarly, "E2", within(3), 9, 829),
+    bug(RelaysNothing, "E2", within(2), 7, 84),
+    bug(ring.GoesNoFurther, "E2", within(3), 12, 1_203),
+    bug(NeverEnds, "E2", within(2), 7, 19),
+    bug(NeverEnds, "E2", within(3, options=TRIANGLE), 18, 709),
+    bug(ring.KeepsEqualLinks, "E2", within(3, options=TRIANGLE), 15, 694),
+    bug(ring.ForgetsItsChildren, "E2", within(3, options=STAR), 10, 198),
+    bug(complete.TellsNobody, "E2", within(2, **IN_TIME), 3, 17),
+    bug(
         complete.ForgetsItsRestarts,
-        BullyStable,
         "E4",
         within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True),
         9,
         1_475,
     ),
-    Planted(
-        complete.VotesTwice,
-        Terms,
-        "E1",
-        within(3, options=AT_ONCE, timeouts=2, limit=300_000),
-        6,
-        538,
-    ),
-    Planted(complete.HalfIsEnough, Terms, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
-    Planted(
+    bug(complete.VotesTwice, "E1", within(3, options=AT_ONCE, timeouts=2, limit=300_000), 6, 538),
+    bug(complete.HalfIsEnough, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
+    bug(
         complete.KeepsOldSupporters,
-        Terms,
         "E1",
         within(3, timeouts=2, network="fifo", limit=300_000),
         6,
         321,
     ),
-    Planted(
-        complete.ForgetsItsVote,
-        Terms,
-        "E1",
-        within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)),
-        8,
-        15_962,
-    ),
-    Planted(
+    bug(complete.ForgetsItsVote, "E1", FORGETFUL, 8, 15_962),
+    bug(
         complete.CountsOldVotes,
-        Terms,
         "E1",
         within(3, options=AT_ONCE, timeouts=4, network="fifo", limit=60_000),
         7,
         2_045,
     ),
-    Planted(
-        complete.ForgetsItsTerm,
-        Terms,
-        "E1",
-        within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1)),
-        8,
-        16_005,
-    ),
-    Planted(complete.BacksAnybody, Terms, "E4", within(2, timeouts=2, network="fifo"), 11, 96),
-    Planted(complete.AnswersAndRests, Bully, "E2", within(2, **IN_TIME), 5, 42),
-    Planted(
+    bug(complete.ForgetsItsTerm, "E1", FORGETFUL, 8, 16_005),
+    bug(complete.BacksAnybody, "E4", within(2, timeouts=2, network="fifo"), 11, 96),
+    bug(complete.AnswersAndRests, "E2", within(2, **IN_TIME), 5, 42),
+    bug(
         complete.IgnoresOk,
-        Bully,
         "E1",
         within(3, **IN_TIME, faults=faults(crash=1), every=True),
         7,
         10_397,
     ),
-    Planted(SwallowsTheNews, ChangRoberts, "E2", within(3), 5, 84),
-    Planted(KeepsReplies, HirschbergSinclair, "E2", within(3), 16, 3_368),
-    Planted(TurnsNoLinks, YoYo, "E2", within(3, options=("edges=[[1,3],[2,3]]",)), 13, 231),
-    Planted(
-        NamesOnlyItself, OmegaRecovery, "E2", within(2, options=("step=0",), merging=True), 6, 44
-    ),
+    bug(SwallowsTheNews, "E2", within(3), 5, 84),
+    bug(KeepsReplies, "E2", within(3), 16, 3_368),
+    bug(TurnsNoLinks, "E2", within(3, options=("edges=[[1,3],[2,3]]",)), 13, 231),
+    bug(NamesOnlyItself, "E2", within(2, options=("step=0",), merging=True), 6, 44),
 ]
 
 
