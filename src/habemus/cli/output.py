@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,6 +100,19 @@ options_option = click.option(
     metavar="NAME[=VALUE]",
     help="Option of the algorithms that have it; see `habemus algorithms NAME`.",
 )
+
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Worker processes; the results do not depend on them.  [default: all cores]",
+)
+
+
+def plot_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Return the option --plot with this help."""
+    kind = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--plot", type=kind, metavar="FILE.png|.svg", help=text)
 
 
 class FiniteRange(click.FloatRange):

@@ -19,7 +19,16 @@ from habemus.analysis.numbers.compare import (
 from habemus.analysis.sweeps.workers import jobs_for
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, folded, json_option, options_option, progress, say_json
+from habemus.cli.output import (
+    Exit,
+    folded,
+    jobs_option,
+    json_option,
+    options_option,
+    plot_option,
+    progress,
+    say_json,
+)
 from habemus.cli.tables import say_table
 from habemus.core.words import counted
 from habemus.runs.setup import Setup
@@ -72,17 +81,8 @@ REPEATS_IN_PLOTS = 5
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.png|.svg",
-    help="Plot the costs against n or load.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
-)
+@plot_option("Plot the costs against n or load.")
+@jobs_option
 @options_option
 @json_option
 def compare(

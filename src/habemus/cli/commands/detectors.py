@@ -18,7 +18,15 @@ from habemus.analysis.numbers.detectors import (
 )
 from habemus.analysis.pictures.figures import check_picture
 from habemus.analysis.sweeps.workers import cores
-from habemus.cli.output import Exit, folded, json_option, progress, say_json
+from habemus.cli.output import (
+    Exit,
+    folded,
+    jobs_option,
+    json_option,
+    plot_option,
+    progress,
+    say_json,
+)
 from habemus.cli.tables import say_table
 
 
@@ -54,17 +62,8 @@ from habemus.cli.tables import say_table
     show_default=True,
     help="Time at which the last process crashes; false suspicions are counted before and after.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.png|.svg",
-    help="Plot one curve for each detector.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
-)
+@plot_option("Plot one curve for each detector.")
+@jobs_option
 @json_option
 def detectors(
     names: tuple[str, ...],

@@ -19,7 +19,15 @@ from habemus.analysis.sweeps.workers import cores, jobs_for
 from habemus.catalog.election import ELECTION
 from habemus.catalog.entries import find
 from habemus.cli.commands.completion import complete_algorithm
-from habemus.cli.output import Exit, json_option, progress, say_json, text_width
+from habemus.cli.output import (
+    Exit,
+    jobs_option,
+    json_option,
+    plot_option,
+    progress,
+    say_json,
+    text_width,
+)
 from habemus.cli.tables import say_table
 
 seed_option = click.option(
@@ -28,17 +36,6 @@ seed_option = click.option(
     default=0,
     show_default=True,
     help="The same seed gives the same numbers.",
-)
-plot_option = click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE.png|.svg",
-    help="Save a plot.",
-)
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Worker processes; the numbers do not depend on them.  [default: all cores]",
 )
 
 
@@ -93,7 +90,7 @@ def numbers() -> None:
     help="With --simulate: plain sampling, or importance sampling (weighted).",
 )
 @seed_option
-@plot_option
+@plot_option("Save a plot.")
 @jobs_option
 @json_option
 def pv(
@@ -323,7 +320,7 @@ def _say_experiments(made: Sequence[Experiment], contradicted: Sequence[Experime
     show_default=True,
     help="Runs of each setting of a detector.",
 )
-@plot_option
+@plot_option("Save a plot.")
 @jobs_option
 @json_option
 def timeout(
@@ -501,10 +498,8 @@ def _ms(time: int) -> str:
     help="Runs of each size, averaged.  [default: 10 for elections, else 1]",
 )
 @click.option("--delay", default="1ms", show_default=True, help="Message delay, as in `run`.")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
-)
-@plot_option
+@seed_option
+@plot_option("Save a plot.")
 @jobs_option
 @json_option
 def growth(

@@ -15,6 +15,7 @@ from habemus.catalog.entries import entries, find
 from habemus.cli.commands.completion import complete_algorithm
 from habemus.cli.output import (
     EXIT_OF,
+    jobs_option,
     json_option,
     options_option,
     progress,
@@ -63,11 +64,7 @@ OF_A_FILE = ("out", "cluster", "dry_run", "fresh", "trusted")
     is_flag=True,
     help="Also inject the crashes, recoveries and cut links that the algorithm tolerates.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    help="Worker processes; the results do not depend on them.  [default: all cores]",
-)
+@jobs_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -16,10 +16,10 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from time import monotonic
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from habemus.core.model import ClientModel, ExternalEvent, Knowledge, Observer
 from habemus.core.node import SetTimer
@@ -52,6 +52,8 @@ another set is started.
 
 COMPACT = 60
 """Initial width of all fields together: integers of up to 60 bits take the least memory."""
+
+Result = TypeVar("Result")
 
 ROOM = 200
 """Bits above all fields, which cost nothing while they are not used."""
@@ -125,6 +127,18 @@ class Violation(Exception):
         self.names = names
 
 
+class Memo(dict[int, Result]):
+    """The results of a function, each computed when it is first looked up."""
+
+    def __init__(self, function: Callable[[int], Result]) -> None:
+        super().__init__()
+        self._function = function
+
+    def __missing__(self, number: int) -> Result:
+        found = self[number] = self._function(number)
+        return found
+
+
 class Search:
     """Breadth-first search of all behaviours of a system within a bound."""
 
@@ -186,10 +200,10 @@ class Search:
         self._shifts = [sum(self._widths[place + 1 :]) for place in range(len(self._widths))]
         self._masks = [(1 << width) - 1 for width in self._widths]
         self._masks[0] = (1 << ROOM) - 1
-        self._additions: list[dict[int, _Additions]] = [{} for _ in range(self._size)]
-        self._sightings: dict[int, _Sightings] = {}
-        self._spendings = {cost: _Spending(self, cost) for cost in self.bound.costs}
-        self._tables = [_Table(self, place) for place in range(self._size)]
+        self._additions = [Memo(partial(self._additions_of, place)) for place in range(self._size)]
+        self._sightings = Memo(lambda sight: Memo(partial(self._sighting, sight)))
+        self._spendings = {cost: Memo(partial(self._spending, cost)) for cost in self.bound.costs}
+        self._tables = [Memo(partial(self._packed, place)) for place in range(self._size)]
 
     def _widen(self, place: int) -> Callable[[int], int]:
         """Make a field wider; return the function that repacks a state."""
@@ -259,18 +273,51 @@ class Search:
     def changes(self, move: Move) -> tuple[tuple[int, dict[int, int]], ...]:
         """Return the other fields that a move changes, with the difference for each number."""
         fields: list[tuple[int, dict[int, int]]] = []
-        for place, bundle in move.sends:
-            additions = self._additions[place].get(bundle)
-            if additions is None:
-                additions = self._additions[place][bundle] = _Additions(self, place, bundle)
-            fields.append((place, additions))
+        fields += [(place, self._additions[place][bundle]) for place, bundle in move.sends]
         if move.seen:
             number = self.sights.number(move.seen)
-            sightings = self._sightings.get(number)
-            if sightings is None:
-                sightings = self._sightings[number] = _Sightings(self, number)
-            fields.append((self._observer_field, sightings))
+            fields.append((self._observer_field, self._sightings[number]))
         return tuple(fields)
+
+    def _additions_of(self, place: int, bundle: int) -> Memo[int]:
+        return Memo(partial(self._addition, place, bundle))
+
+    def _addition(self, place: int, bundle: int, component: int) -> int:
+        """Return the difference that a bundle of messages makes to a component."""
+        after = self.models[place].with_bundle(component, bundle)
+        return self.difference(place, component, after)
+
+    def _sighting(self, sight: int, knowledge: int) -> int:
+        """Return the difference that an event makes to the knowledge of the observer."""
+        return self.difference(self._observer_field, knowledge, self.observed(knowledge, sight))
+
+    def _spending(self, cost: str, budgets: int) -> int | None:
+        """Return the difference that a cost makes to budgets; None if one is exhausted."""
+        less = spent(self.budgets.values[budgets], cost, self.bound.kinds)
+        if less is None:
+            return None
+        return self.difference(self._budget_field, budgets, self.budgets.number(less))
+
+    def _packed(self, place: int, component: int) -> _Packed:
+        """Return the moves of a process in a component, as differences."""
+        alone, to_one, to_many, faults = [], [], [], []
+        for move in self.moves_of(place, component):
+            delta = self.difference(place, component, move.target)
+            changes = tuple(
+                (self._shifts[other], self._masks[other], differences)
+                for other, differences in self.changes(move)
+            )
+            if move.cost:
+                faults.append((move.cost, delta, changes))
+            elif not changes:
+                alone.append(delta)
+            elif len(changes) == 1:
+                to_one.append((delta, *changes[0]))
+            else:
+                to_many.append((delta, changes))
+        moves = len(alone) + len(to_one) + len(to_many)
+        is_active = self.models[place].is_active(component)
+        return _Packed(tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults))
 
     def observed(self, knowledge: int, sight: int) -> int:
         """Return the knowledge of the observer after a sight.
@@ -587,55 +634,6 @@ class Interrupted(Exception):
         self.done = done
 
 
-class _Additions(dict[int, int]):
-    """The difference that a bundle of messages makes to a state, by component of the receiver."""
-
-    def __init__(self, search: Search, place: int, bundle: int) -> None:
-        super().__init__()
-        self._of = (search, place, bundle)
-
-    def __missing__(self, component: int) -> int:
-        search, place, bundle = self._of
-        after = search.models[place].with_bundle(component, bundle)
-        found = self[component] = search.difference(place, component, after)
-        return found
-
-
-class _Sightings(dict[int, int]):
-    """The difference that an event makes to a state, by knowledge of the observer."""
-
-    def __init__(self, search: Search, sight: int) -> None:
-        super().__init__()
-        self._of = (search, sight)
-
-    def __missing__(self, knowledge: int) -> int:
-        search, sight = self._of
-        after = search.observed(knowledge, sight)
-        found = self[knowledge] = search.difference(search._observer_field, knowledge, after)
-        return found
-
-
-class _Spending(dict[int, "int | None"]):
-    """The difference that a cost makes to a state, by remaining budgets.
-
-    None if a budget is exhausted.
-    """
-
-    def __init__(self, search: Search, cost: str) -> None:
-        super().__init__()
-        self._of = (search, cost)
-
-    def __missing__(self, budgets: int) -> int | None:
-        search, cost = self._of
-        less = spent(search.budgets.values[budgets], cost, search.bound.kinds)
-        found = self[budgets] = (
-            None
-            if less is None
-            else search.difference(search._budget_field, budgets, search.budgets.number(less))
-        )
-        return found
-
-
 class _Packed(NamedTuple):
     """The moves of a process in a component, as differences between states.
 
@@ -649,38 +647,6 @@ class _Packed(NamedTuple):
     moves: int  # how many these are
     is_active: bool  # a step that is not voluntary is possible
     faults: tuple[tuple[str, int, tuple[tuple[int, int, dict[int, int]], ...]], ...]
-
-
-class _Table(dict[int, _Packed]):
-    """The moves of a process, by component."""
-
-    def __init__(self, search: Search, place: int) -> None:
-        super().__init__()
-        self._of = (search, place)
-
-    def __missing__(self, component: int) -> _Packed:
-        search, place = self._of
-        alone, to_one, to_many, faults = [], [], [], []
-        for move in search.moves_of(place, component):
-            delta = search.difference(place, component, move.target)
-            changes = tuple(
-                (search._shifts[other], search._masks[other], differences)
-                for other, differences in search.changes(move)
-            )
-            if move.cost:
-                faults.append((move.cost, delta, changes))
-            elif not changes:
-                alone.append(delta)
-            elif len(changes) == 1:
-                to_one.append((delta, *changes[0]))
-            else:
-                to_many.append((delta, changes))
-        moves = len(alone) + len(to_one) + len(to_many)
-        is_active = search.models[place].is_active(component)
-        found = self[component] = _Packed(
-            tuple(alone), tuple(to_one), tuple(to_many), moves, is_active, tuple(faults)
-        )
-        return found
 
 
 @cache

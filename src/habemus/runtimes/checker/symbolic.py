@@ -24,6 +24,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import NamedTuple, TypeAlias
 
@@ -37,6 +38,7 @@ from habemus.runtimes.checker.search import (
     SOMEWHERE,
     Extent,
     FoundViolation,
+    Memo,
     Search,
     Violation,
     without_collecting,
@@ -80,7 +82,12 @@ class SymbolicEvent:
     )
 
     def __init__(
-        self, number: int, mover: int, changes: Mapping[int, _Bundled], sight: int | None, cost: str
+        self,
+        number: int,
+        mover: int,
+        changes: Mapping[int, Memo[int]],
+        sight: int | None,
+        cost: str,
     ) -> None:
         self.bit = 1 << number
         self.mover = mover
@@ -135,8 +142,9 @@ class SymbolicSearch(Search):
         # mover further down.
         self._begins: list[int] = [0] * (self._size + 1)
         self._among: dict[int, list[SymbolicEvent]] = {}
-        self._component_moves = [_Known(self, place) for place in range(self._size)]
-        self._bundled: dict[tuple[int, int], _Bundled] = {}
+        places = range(self._size)
+        self._component_moves = [Memo(partial(self.component_moves, place)) for place in places]
+        self._bundled = [Memo(partial(self._bundled_at, place)) for place in places]
         # Edges of the first process, by knowledge of the observer and remaining budgets.
         self._top: dict[tuple[int, int], Edges] = {}
         self._rested: list[int] = []  # the knowledge in states at rest
@@ -266,7 +274,7 @@ class SymbolicSearch(Search):
 
     def _new_event(self, key: Key) -> SymbolicEvent:
         place, sends, seen, cost = key
-        changes = {other: self._with(other, bundle) for other, bundle in sends}
+        changes = {other: self._bundled[other][bundle] for other, bundle in sends}
         event = self._events[key] = SymbolicEvent(
             len(self._by_bit), place, changes, self.sights.number(seen) if seen else None, cost
         )
@@ -280,11 +288,8 @@ class SymbolicSearch(Search):
             found = self._among[bits] = [event for event in self._by_bit if event.bit & bits]
         return found
 
-    def _with(self, place: int, bundle: int) -> _Bundled:
-        found = self._bundled.get((place, bundle))
-        if found is None:
-            found = self._bundled[place, bundle] = _Bundled(self.models[place], bundle)
-        return found
+    def _bundled_at(self, place: int, bundle: int) -> Memo[int]:
+        return Memo(lambda component: self.models[place].with_bundle(component, bundle))
 
     # Nodes.
 
@@ -489,32 +494,6 @@ class Counts(NamedTuple):
     steps: int  # that lead from them and cost nothing
     rests: int  # states in which only voluntary steps are possible
     costly: Counter[str]  # steps with a cost, by cost
-
-
-class _Known(dict[int, ComponentMoves]):
-    """The moves of a process, by component."""
-
-    def __init__(self, search: SymbolicSearch, place: int) -> None:
-        super().__init__()
-        self._of = (search, place)
-
-    def __missing__(self, component: int) -> ComponentMoves:
-        search, place = self._of
-        found = self[component] = search.component_moves(place, component)
-        return found
-
-
-class _Bundled(dict[int, int]):
-    """The component of a receiver with a bundle of messages added, by component before."""
-
-    def __init__(self, model: ProcessModel, bundle: int) -> None:
-        super().__init__()
-        self._of = (model, bundle)
-
-    def __missing__(self, component: int) -> int:
-        model, bundle = self._of
-        found = self[component] = model.with_bundle(component, bundle)
-        return found
 
 
 class _Ended(Exception):

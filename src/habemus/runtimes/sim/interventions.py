@@ -28,14 +28,18 @@ from habemus.runtimes.sim.stepping import Fire, Stepper
 
 
 @dataclass(frozen=True)
-class Deliver:
-    """Deliver a message that is under way, now."""
+class _UnderWay:
+    """A message that is under way."""
 
     process: ProcessId
     sender: ProcessId
     message: str
     part: str = ""
     ordinal: int = 1  # of several equal ones, in the order in which they would arrive
+
+
+class Deliver(_UnderWay):
+    """Deliver a message that is under way, now."""
 
 
 @dataclass(frozen=True)
@@ -55,26 +59,12 @@ class MakeRequest:
     request: str
 
 
-@dataclass(frozen=True)
-class Lose:
+class Lose(_UnderWay):
     """Lose a message that is under way."""
 
-    process: ProcessId
-    sender: ProcessId
-    message: str
-    part: str = ""
-    ordinal: int = 1
 
-
-@dataclass(frozen=True)
-class Duplicate:
+class Duplicate(_UnderWay):
     """Let a message that is under way arrive twice, the copy right after it."""
-
-    process: ProcessId
-    sender: ProcessId
-    message: str
-    part: str = ""
-    ordinal: int = 1
 
 
 @dataclass(frozen=True)
