@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from shlex import split
 
 import pytest
 from tests.live.conftest import PATIENCE
@@ -52,18 +53,9 @@ class Files:
 
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[Nodes]:
-    command = [
-        "certs",
-        "papers",
-        "--cluster",
-        "office",
-        "--nodes",
-        "3",
-        "--clients",
-        "alice",
-        "--secret",
-        "papers/secret",
-    ]
+    command = split(
+        "certs papers --cluster office --nodes 3 --clients alice --secret papers/secret"
+    )
     subprocess.run(
         [sys.executable, "-m", "habemus", *command], cwd=tmp_path, check=True, capture_output=True
     )

@@ -163,6 +163,11 @@ def test_files_beside_it_can_be_imported_and_two_files_may_have_one_name(write: 
     assert sys.path == before
 
 
+NO_CLASS = (
+    "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or Detector"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "name", "why"),
     [
@@ -171,22 +176,8 @@ def test_files_beside_it_can_be_imported_and_two_files_may_have_one_name(write: 
         (OWN, "mine.py:Other", "mine.py has no algorithm Other; did you mean mine.py:MyMutex?"),
         (OWN, "mine.py", "which class of mine.py? did you mean mine.py:MyMutex?"),
         (OWN, "mine.py:", "which class of mine.py? did you mean mine.py:MyMutex?"),
-        (
-            "",
-            "mine.py:MyMutex",
-            (
-                "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or"
-                " Detector"
-            ),
-        ),
-        (
-            "MyMutex = 3\n",
-            "mine.py:MyMutex",
-            (
-                "mine.py has no algorithm MyMutex; no class in it derives from Mutex, Election or"
-                " Detector"
-            ),
-        ),
+        ("", "mine.py:MyMutex", NO_CLASS),
+        ("MyMutex = 3\n", "mine.py:MyMutex", NO_CLASS),
         (
             "def f(:\n",
             "mine.py:MyMutex",
@@ -293,54 +284,53 @@ def test_a_mistake_in_a_handler_is_one_line_with_its_place(
 
 
 @pytest.mark.parametrize(
+    ("head", "body", "line", "why"),
+    [
+        ("import random\n", "random.random()", 10, "random is not part of the state.* self.choose"),
+        ("", "import time; time.time()", 9, "time is not part of the state.* self.set_timer"),
+        ("from time import monotonic\n", "monotonic()", 10, "time is not part of the state"),
+        (
+            "from random import randint\ndef draw() -> int:\n return randint(1, 2)\n",
+            "draw()",
+            3,
+            "random is not part of the state",
+        ),
+        ("import os\n", "os.urandom(1)", 10, "os is not part of the state.* self.choose"),
+        ("from os import urandom\n", "urandom(1)", 10, ".* is not part of the state"),
+        ("", "open('/etc/hostname').read()", 9, "open is not part of the state"),
+        ("", "global seen; seen = 1", 9, "seen is a variable outside, .* as in seen: int = 0"),
+        (
+            "seen = 0\ndef count() -> None:\n global seen\n seen += 1\n",
+            "count()",
+            4,
+            "seen is a variable outside",
+        ),
+        (
+            "SEEN: dict[int, int] = {}\n",
+            "SEEN[self.me] = 1",
+            10,
+            "SEEN is a dict outside, .*MappingProxyType",
+        ),
+        (
+            "import itertools\nNUMBERS = itertools.count()\n",
+            "next(NUMBERS)",
+            11,
+            "NUMBERS is a count outside",
+        ),
+    ],
+)
+def test_what_is_no_part_of_the_state_is_refused(
+    write: Write, head: str, body: str, line: int, why: str
+) -> None:
+    path = write("mine.py", head + MUTEX.format(body=body) + RELEASE)
+    why = f"line {line}, in MyMutex.acquire: {why}"
+    with pytest.raises((CannotLoad, MistakeInPlan), match=why):
+        find(f"{path}:MyMutex")
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
-        (
-            "import random\n" + MUTEX.format(body="random.random()"),
-            "line 10, in MyMutex.acquire: random is not part of the state.* self.choose",
-        ),
-        (
-            MUTEX.format(body="import time; time.time()"),
-            "line 9, in MyMutex.acquire: time is not part of the state.* self.set_timer",
-        ),
-        (
-            "from time import monotonic\n" + MUTEX.format(body="monotonic()"),
-            "line 10, in MyMutex.acquire: time is not part of the state",
-        ),
-        (
-            "from random import randint\ndef draw() -> int:\n    return randint(1, 2)\n"
-            + MUTEX.format(body="draw()"),
-            "line 3, in MyMutex.acquire: random is not part of the state",
-        ),
-        (
-            "import os\n" + MUTEX.format(body="os.urandom(1)"),
-            "line 10, in MyMutex.acquire: os is not part of the state.* self.choose",
-        ),
-        (
-            "from os import urandom\n" + MUTEX.format(body="urandom(1)"),
-            "line 10, in MyMutex.acquire: .* is not part of the state",
-        ),
-        (
-            MUTEX.format(body="open('/etc/hostname').read()"),
-            "line 9, in MyMutex.acquire: open is not part of the state",
-        ),
-        (
-            MUTEX.format(body="global seen; seen = 1"),
-            "line 9, in MyMutex.acquire: seen is a variable outside, .* as in seen: int = 0",
-        ),
-        (
-            "seen = 0\ndef count() -> None:\n    global seen\n    seen += 1\n"
-            + MUTEX.format(body="count()"),
-            "line 4, in MyMutex.acquire: seen is a variable outside",
-        ),
-        (
-            "SEEN: dict[int, int] = {}\n" + MUTEX.format(body="SEEN[self.me] = 1"),
-            "line 10, in MyMutex.acquire: SEEN is a dict outside, .*MappingProxyType",
-        ),
-        (
-            "import itertools\nNUMBERS = itertools.count()\n" + MUTEX.format(body="next(NUMBERS)"),
-            "line 11, in MyMutex.acquire: NUMBERS is a count outside",
-        ),
         (
             MUTEX.format(body="self.limit += 1")
             .replace("queue: list[int] = []", "limit: Const[int] = 3")

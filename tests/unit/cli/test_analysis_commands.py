@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shlex import split
 
 import pytest
 from tests.unit.cli.conftest import Habemus
@@ -12,18 +13,8 @@ from habemus.cli import main
 
 
 def test_compare(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = (
-        "compare",
-        "ricart-agrawala",
-        "maekawa-sanders",
-        "-n",
-        "4..6",
-        "--load",
-        "0.01",
-        "--requests",
-        "3",
-        "--jobs",
-        "1",
+    arguments = split(
+        "compare ricart-agrawala maekawa-sanders -n 4..6 --load 0.01 --requests 3 --jobs 1"
     )
     done = habemus(*arguments, "--plot", "growth.svg")
     assert done.returncode == 0
@@ -75,8 +66,10 @@ def test_sweep(habemus: Habemus) -> None:
 def test_sweep_in_words_and_by_two_workers(habemus: Habemus) -> None:
     done = habemus("sweep", "central", "--seeds", "45", "--jobs", "2")
     assert done.returncode == 0
-    assert "holds: 45 runs, 45 of each algorithm; 45 hold" in done.stdout
+    assert "holds: 45 runs, 45 of each algorithm; 45 hold\n" in done.stdout
     assert done.stderr == ""
+    one = habemus("sweep", "central", "--seeds", "1", "--jobs", "1").stdout
+    assert "holds: 1 run, 1 of each algorithm; 1 holds\n" in one
 
 
 def test_faults(habemus: Habemus, tmp_path: Path) -> None:

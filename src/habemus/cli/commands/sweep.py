@@ -186,7 +186,7 @@ def _say(made: Sweep) -> None:
         )
     violated = sum(tally.violated for tally in made.tallies.values())
     undecided = sum(tally.undecided for tally in made.tallies.values())
-    told = [f"{made.made - violated - undecided:,} hold"]
+    told = [counted(made.made - violated - undecided, "holds", "hold")]
     told += [f"{violated:,} violated"] if violated else []
     told += [f"{undecided:,} undecided"] if undecided else []
     click.echo(

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import pytest
 from click.testing import CliRunner
@@ -9,19 +10,7 @@ from click.testing import CliRunner
 from habemus.cli import main
 from habemus.cli.commands.detectors import detectors
 
-QUICK = (
-    "heartbeat",
-    "--seeds",
-    "1",
-    "-n",
-    "2",
-    "--crash-at",
-    "1s",
-    "--delay",
-    "1ms",
-    "--jobs",
-    "1",
-)
+QUICK = split("heartbeat --seeds 1 -n 2 --crash-at 1s --delay 1ms --jobs 1")
 
 
 def test_the_table_and_the_numbers_behind_it(tmp_path: Path) -> None:

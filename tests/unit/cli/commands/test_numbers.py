@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import split
 
 import pytest
 
@@ -81,23 +82,7 @@ def test_pv_target(habemus: Habemus) -> None:
 
 
 def test_pv_by_runs(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = (
-        "pv",
-        "-n",
-        "5",
-        "-m",
-        "3",
-        "-m",
-        "4",
-        "-p",
-        "0.3",
-        "-p",
-        "1e-6",
-        "--simulate",
-        "125",
-        "--jobs",
-        "1",
-    )
+    arguments = split("pv -n 5 -m 3 -m 4 -p 0.3 -p 1e-6 --simulate 125 --jobs 1")
     done = habemus(*arguments, "--plot", "pv.svg")
     assert done.returncode == 0
     assert done.stderr == "saved pv.svg\n"
@@ -216,21 +201,7 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
     few = {"heartbeat": ("timeout", (30_000, 60_000), ("step=0",)), "swim": ("grace", (1,), ())}
     monkeypatch.setattr("habemus.analysis.numbers.timeouts.FAMILIES", few)
     monkeypatch.setattr("habemus.analysis.numbers.detectors.FAMILIES", few)
-    arguments = (
-        "timeout",
-        "--delay",
-        "exp:10ms",
-        "--draws",
-        "500",
-        "-C",
-        "100",
-        "-E",
-        "1",
-        "--seeds",
-        "1",
-        "--jobs",
-        "1",
-    )
+    arguments = split("timeout --delay exp:10ms --draws 500 -C 100 -E 1 --seeds 1 --jobs 1")
     done = habemus(*arguments, "--plot", "cost.svg")
     assert done.returncode == 0
     assert "detector   cheapest setting  detection ms  mistakes per heartbeat" in done.stdout
@@ -279,17 +250,7 @@ def test_timeout_refuses(habemus: Habemus, tmp_path: Path, arguments: str, line:
 
 
 def test_growth(habemus: Habemus, tmp_path: Path) -> None:
-    arguments = (
-        "growth",
-        "ricart-agrawala",
-        "maekawa",
-        "-n",
-        "4..36",
-        "--points",
-        "5",
-        "--jobs",
-        "1",
-    )
+    arguments = split("growth ricart-agrawala maekawa -n 4..36 --points 5 --jobs 1")
     done = habemus(*arguments, "--plot", "growth.svg")
     assert done.returncode == 0
     assert "ricart-agrawala  messages per entry  2 n - 2" in done.stdout

@@ -240,29 +240,11 @@ def test_for_how_long(tmp_path: Path) -> None:
 def test_what_is_there_is_kept_and_nodes_are_added(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    habemus(
-        capsys,
-        "certs",
-        tmp_path,
-        "--cluster",
-        "office",
-        "--nodes",
-        2,
-        "--secret",
-        tmp_path / "secret",
-    )
+    secret = tmp_path / "secret"
+    arguments = ("certs", tmp_path, "--cluster", "office", "--secret", secret, "--nodes")
+    habemus(capsys, *arguments, 2)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    said = habemus(
-        capsys,
-        "certs",
-        tmp_path,
-        "--cluster",
-        "office",
-        "--nodes",
-        3,
-        "--secret",
-        tmp_path / "secret",
-    )[1]
+    said = habemus(capsys, *arguments, 3)[1]
     assert said.count("kept ") == 4 and said.count("wrote") == 1
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert (
