@@ -34,6 +34,7 @@ from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
 from habemus.core.process import Process
 from habemus.problems.detector import Restored, Suspected
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
@@ -308,18 +309,9 @@ FLAPPING = Setup(
 )
 ALL_STAND = Setup("terms", 3, options=("prevote=false",), asks=("1@1ms", "2@1ms", "3@1ms"))
 # 2 votes for 1, restarts, and is then asked by 3 in the same term.
-ASKED_TWICE = Setup(
-    "terms",
-    3,
-    options=("prevote=false",),
-    asks=("1@1ms", "3@1ms"),
-    faults=(
-        ("cut", "1-3@0"),
-        ("slow", "3>2@0=5ms"),
-        ("crash", "2@3ms"),
-        ("recover", "2@4ms"),
-        ("heal", "all@20ms"),
-    ),
+ASKED_TWICE = run_of(
+    "habemus run terms -n 3 -o prevote=false --ask 1@1ms --ask 3@1ms --cut 1-3@0 "
+    "--slow '3>2@0=5ms' --crash 2@3ms --recover 2@4ms --heal all@20ms"
 )
 HALVES = Setup(
     "terms", 4, asks=("1@1ms", "3@1ms"), faults=(("cut", "1,2|3,4@0"), ("heal", "all@500ms"))
@@ -329,17 +321,10 @@ PARTITION = Setup(
     "terms", 5, asks=("1@1ms",), faults=(("cut", "1,2|3,4,5@300ms"), ("heal", "all@1s"))
 )
 # 1 stands in term 1; the vote of 2 comes when it stands in term 2 already, in which 2 votes for 3.
-LATE_VOTES = Setup(
-    "terms",
-    3,
-    options=("prevote=false", "patience=[30000, 30000]"),
-    asks=("1@1ms", "1@4ms", "3@3500us", "3@4500us"),
-    faults=(
-        ("slow", "2>1@0=4ms"),
-        ("slow", "1>2@3ms=20ms"),
-        ("cut", "1-3@0"),
-        ("heal", "all@100ms"),
-    ),
+LATE_VOTES = run_of(
+    "habemus run terms -n 3 -o prevote=false -o 'patience=[30000, 30000]' --ask 1@1ms --ask 1@4ms "
+    "--ask 3@3500us --ask 3@4500us --slow '2>1@0=4ms' --slow '1>2@3ms=20ms' --cut 1-3@0 "
+    "--heal all@100ms"
 )
 # Twice 3 is backed, and cut off before anybody hears that it stands; so 1 leads in the first term
 # and 3 is in the second.
@@ -354,12 +339,9 @@ AHEAD = Setup(
         ("heal", "all@300ms"),
     ),
 )
-WILD = Setup(
-    "eventually-perfect",
-    3,
-    delay="gst:200ms:heavy:4ms:500..1500",
-    faults=(("crash", "3@400ms"),),
-    until="2s",
+WILD = run_of(
+    "habemus run eventually-perfect -n 3 --delay gst:200ms:heavy:4ms:500..1500 --crash 3@400ms "
+    "--until 2s"
 )
 SLOW = Setup("eventually-perfect", 3, delay="16ms..24ms", until="3s")
 BEATS = Setup("heartbeat", 3, faults=(("crash", "3@400ms"),))

@@ -13,17 +13,13 @@ from habemus.catalog.entries import entry_of, find
 from habemus.core.properties import Verdict
 from habemus.deployment.services import judged
 from habemus.problems.fencing import Token
-from habemus.runs.setup import Setup
+from habemus.runs.commands import run_of
 from habemus.runs.simulate import Report, execute
 from habemus.testing.conformance import check_claims, check_crashes
 
 # The coordinator crashes after the first grant, and the next one counts from 1 again.
-RUN = Setup(
-    "elected-coordinator",
-    3,
-    asks=("2@10ms", "3@2s"),
-    faults=(("crash", "1@1s"),),
-    until="10s",
+RUN = run_of(
+    "habemus run elected-coordinator -n 3 --ask 2@10ms --ask 3@2s --crash 1@1s --until 10s"
 )
 
 

@@ -31,6 +31,7 @@ from habemus.algorithms.mutex.token_ring_repair import (
 from habemus.catalog.entries import entry_of
 from habemus.core import MistakeInAlgorithm, ProcessId
 from habemus.problems.mutex import Mutex
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
 
@@ -247,29 +248,17 @@ def calm(seed: int) -> Setup:
 
 def wild(seed: int) -> Setup:
     """Now and then a message is very late."""
-    return Setup(
-        "mutant",
-        3,
-        seed=seed,
-        workload="burst",
-        requests=10,
-        hold="10us",
-        delay="heavy:10us",
-        until="2s",
-        events=5_000,
+    return run_of(
+        f"habemus run mutant -n 3 --seed {seed} --workload burst --requests 10 --hold 10us "
+        "--delay heavy:10us --until 2s --events 5000"
     )
 
 
 def crash_inside(seed: int) -> Setup:
     """One crashes inside and never comes back."""
-    return Setup(
-        "mutant",
-        4,
-        seed=seed,
-        requests=2,
-        delay="exp:1ms",
-        faults=(("crash", f"{1 + seed % 4}@Granted#1"),),
-        until="2s",
+    return run_of(
+        f"habemus run mutant -n 4 --seed {seed} --requests 2 --delay exp:1ms "
+        f"--crash {1 + seed % 4}@Granted#1 --until 2s"
     )
 
 
@@ -324,21 +313,11 @@ def token_sent_past(seed: int) -> Setup:
     """1 is down for a moment and misses the token.  Its inquiries go round while 3 still waits
     before it sends the token past it to 2.
     """
-    return Setup(
-        "mutant",
-        3,
-        seed=seed,
-        options=("patience=2100", "silence=400"),
-        asks=("1@1ms+10us", "1@13300us+1ms", "1@13300us+1ms", "2@12ms+3ms"),
-        delay="100us",
-        faults=(
-            ("crash", "1@10150us"),
-            ("recover", "1@10250us"),
-            ("slow", "3>2@12100us=1ms"),
-            ("slow", "2>3@13050us=1ms"),
-            ("slow", "2>3@13180us=10us"),
-        ),
-        until="1s",
+    return run_of(
+        f"habemus run mutant -n 3 --seed {seed} -o patience=2100 -o silence=400 --ask 1@1ms+10us "
+        "--ask 1@13300us+1ms --ask 1@13300us+1ms --ask 2@12ms+3ms --delay 100us --crash 1@10150us "
+        "--recover 1@10250us --slow '3>2@12100us=1ms' --slow '2>3@13050us=1ms' "
+        "--slow '2>3@13180us=10us' --until 1s"
     )
 
 
@@ -440,17 +419,9 @@ def last_moment_with_two_inside(algorithm: type[Mutex], seed: int) -> int:
     """1 is paused inside for 40 ms, so there is a second token for a while: when do two stand
     inside for the last time?
     """
-    setup = Setup(
-        "mutant",
-        4,
-        seed=seed,
-        options=("patience=3ms", "silence=10ms"),
-        workload="burst",
-        requests=30,
-        hold="1ms",
-        delay="500..1000",
-        faults=(("pause", "1@Granted#2+40ms"),),
-        until="2s",
+    setup = run_of(
+        f"habemus run mutant -n 4 --seed {seed} -o patience=3ms -o silence=10ms --workload burst "
+        "--requests 30 --hold 1ms --delay 500..1000 --pause '1@Granted#2+40ms' --until 2s"
     )
     report = execute(setup, entry=entry_of(algorithm))
     assert report.trace is not None

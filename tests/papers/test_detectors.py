@@ -12,6 +12,7 @@ import pytest
 from habemus.algorithms.detectors.phi_accrual import DEVIATIONS, PhiAccrual
 from habemus.core.properties import Verdict
 from habemus.runs import notation
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 from habemus.runtimes.sim.network import Exponential, HeavyTail, Uniform, UntilGst
@@ -23,13 +24,9 @@ BOUND = 1_500
 
 
 def partially_synchronous(algorithm: str, seed: int) -> Setup:
-    return Setup(
-        algorithm,
-        3,
-        seed=seed,
-        delay="gst:200ms:heavy:4ms:500..1500",
-        faults=(("crash", "3@400ms"),),
-        until="1400ms",
+    return run_of(
+        f"habemus run {algorithm} -n 3 --seed {seed} --delay gst:200ms:heavy:4ms:500..1500 "
+        "--crash 3@400ms --until 1400ms"
     )
 
 

@@ -17,6 +17,7 @@ from habemus.core.node import Effect, Indicate, PureNode, Send, Stack
 from habemus.core.properties import Verdict
 from habemus.core.quorums import sizes_with_plane
 from habemus.problems.mutex import Mutex
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
 from habemus.scenarios import find as scenario
@@ -204,12 +205,9 @@ def test_the_run_in_which_maekawa_deadlocks_without_that_correction() -> None:
     """2 has voted for itself and must give that vote to 1, which has the vote of 3 that 2 had hoped
     for.
     """
-    setup = Setup(
-        "maekawa-sanders",
-        3,
-        options=("sets=[[1,2,3],[2,3],[1,3]]",),
-        asks=("1@1ms", "2@1ms", "3@1ms"),
-        faults=(("slow", "1>3@0=1200us"),),
+    setup = run_of(
+        "habemus run maekawa-sanders -n 3 -o 'sets=[[1,2,3],[2,3],[1,3]]' --ask 1@1ms --ask 2@1ms "
+        "--ask 3@1ms --slow '1>3@0=1200us'"
     )
     report = execute(setup)
     assert report.verdict is Verdict.HOLDS

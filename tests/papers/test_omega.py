@@ -10,6 +10,7 @@ import pytest
 from habemus.algorithms.election.omega import DETECTORS
 from habemus.core.process import MistakeInPlan
 from habemus.core.properties import Verdict
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import execute
 from habemus.scenarios import find
@@ -31,14 +32,9 @@ def test_one_leader_after_gst(algorithm: str, times: int) -> None:
 @pytest.mark.parametrize("by", sorted(DETECTORS))
 def test_any_detector_will_do(by: str) -> None:
     for seed in range(5):
-        setup = Setup(
-            "omega",
-            4,
-            seed=seed,
-            options=(f"by={by}",),
-            delay=WILD,
-            faults=(("crash", "1@400ms"),),
-            until="2s",
+        setup = run_of(
+            f"habemus run omega -n 4 --seed {seed} -o by={by} --delay {WILD} --crash 1@400ms "
+            "--until 2s"
         )
         report = execute(setup, keep=False)
         assert report.verdict is Verdict.HOLDS, f"{setup.command()}: {report.why}"

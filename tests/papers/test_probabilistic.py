@@ -9,19 +9,16 @@ from habemus.algorithms.election.probabilistic import LOTS, mixed
 from habemus.catalog.entries import find
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, CheckReport, perform
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 
 
 def run(size: int, fanout: int, seed: int, workload: str = "steady") -> Report:
     return execute(
-        Setup(
-            "probabilistic",
-            size,
-            seed=seed,
-            options=(f"fanout={fanout}",),
-            delay="exp:1ms",
-            workload=workload,
+        run_of(
+            f"habemus run probabilistic -n {size} --seed {seed} -o fanout={fanout} --delay exp:1ms "
+            f"--workload {workload}"
         ),
         keep=False,
     )

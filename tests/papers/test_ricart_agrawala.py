@@ -9,6 +9,7 @@ from habemus.catalog.entries import entry_of, find
 from habemus.core import ProcessId
 from habemus.core.properties import Verdict
 from habemus.runs.check import Check, perform
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find as scenario
@@ -385,16 +386,9 @@ def test_a_larger_handicap_means_a_longer_wait() -> None:
 
 def test_it_keeps_its_properties_when_three_of_ten_are_lost_and_repeated() -> None:
     for seed in range(60):
-        setup = Setup(
-            "ra-reliable",
-            3,
-            seed=seed,
-            workload="burst",
-            requests=2,
-            delay="exp:1ms",
-            loss="30%",
-            duplicate="30%",
-            until="60s",
+        setup = run_of(
+            f"habemus run ra-reliable -n 3 --seed {seed} --workload burst --requests 2 "
+            "--delay exp:1ms --loss 30% --duplicate 30% --until 60s"
         )
         report = execute(setup, keep=False)
         assert report.verdict is Verdict.HOLDS, f"{setup.command()}: {report.why}"
@@ -405,14 +399,9 @@ def test_without_perfect_links_it_does_not() -> None:
     assert scenario("ra-lossy").run().report.violated == ["ME2-deadlock"]
     repeated = (
         execute(
-            Setup(
-                "ricart-agrawala",
-                3,
-                seed=seed,
-                workload="burst",
-                requests=3,
-                duplicate="30%",
-                delay="exp:1ms",
+            run_of(
+                f"habemus run ricart-agrawala -n 3 --seed {seed} --workload burst --requests 3 "
+                "--duplicate 30% --delay exp:1ms"
             ),
             keep=False,
         )

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from habemus.core.properties import Verdict
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find
@@ -146,14 +147,9 @@ def test_a_process_that_has_just_recovered_does_not_back_a_candidate() -> None:
 
 def test_a_follower_ignores_a_call_of_its_application() -> None:
     """3 knows the leader and 2 does not: 2 would back 3, hear the leader, and yet vote for 3."""
-    setup = Setup(
-        "terms",
-        3,
-        seed=1179,
-        asks=("1@1707", "2@1060", "3@2960"),
-        delay="exp:1ms",
-        faults=(("cut", "2|1,3@74446"),),
-        events=200,
+    setup = run_of(
+        "habemus run terms -n 3 --seed 1179 --ask 1@1707 --ask 2@1060 --ask 3@2960 "
+        "--delay exp:1ms --cut '2|1,3@74446' --events 200"
     )
     report = execute(setup)
     assert "E4" not in report.violated, report.why

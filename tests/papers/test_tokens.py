@@ -13,6 +13,7 @@ from habemus.catalog.entries import entry_of, find
 from habemus.core import System
 from habemus.core.properties import Verdict, worst
 from habemus.core.system import star
+from habemus.runs.commands import run_of
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute
 from habemus.scenarios import find as find_scenario
@@ -287,15 +288,9 @@ def test_repaired_ring_needs_its_bound() -> None:
     """
     violated = 0
     for seed in range(20):
-        setup = Setup(
-            "token-ring-repair",
-            4,
-            seed=seed,
-            options=("patience=1500",),
-            workload="burst",
-            requests=5,
-            hold="3ms",
-            until="5s",
+        setup = run_of(
+            f"habemus run token-ring-repair -n 4 --seed {seed} -o patience=1500 --workload burst "
+            "--requests 5 --hold 3ms --until 5s"
         )
         violated += "ME1" in execute(setup, keep=False).violated
     assert violated > 10
