@@ -24,6 +24,7 @@ import pytest
 from tests.backends import nodes_of, session_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import DEFAULT, LAPSING, SOON, Nodes
+from tests.program import command_line
 
 import habemus
 from habemus import (
@@ -1003,22 +1004,9 @@ def test_round_trips_are_measured(cluster: Cluster, nodes: Nodes) -> None:
     delays = list(round_trips(cluster._backend, 50, pause=0))
     assert len(delays) == 50
     assert all(delay > 0 for delay in delays)
-    command = [
-        sys.executable,
-        "-m",
-        "habemus",
-        "numbers",
-        "timeout",
-        "--live",
-        nodes.socket(1),
-        "--draws",
-        "40",
-        "-C",
-        "100",
-        "-E",
-        "1",
-    ]
-    done = subprocess.run([*command, "--no-detectors", "--json"], capture_output=True, check=True)
+    words = "numbers timeout --draws 40 -C 100 -E 1 --no-detectors --json --live"
+    command = command_line(words, nodes.socket(1))
+    done = subprocess.run(command, capture_output=True, check=True)
     told = json.loads(done.stdout)
     assert told["delays"] == 40
     assert told["origin"] == "node 1, round trips"
@@ -1085,16 +1073,7 @@ def test_over_the_network_a_client_shows_who_it_is(tmp_path: Path, start: Start)
     commands = (["status"], ["lock", "x", "--", "true"])
     for command in commands:
         for given, environment, code in ((options, {}, 0), ([], variables, 0), ([], {}, 125)):
-            line = [
-                sys.executable,
-                "-m",
-                "habemus",
-                command[0],
-                "--cluster",
-                address,
-                *given,
-                *command[1:],
-            ]
+            line = command_line(f"{command[0]} --cluster", address, *given, *command[1:])
             done = subprocess.run(
                 line, capture_output=True, text=True, env={**os.environ, **environment}, check=False
             )

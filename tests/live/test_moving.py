@@ -21,6 +21,7 @@ from tests.backends import nodes_of, session_of
 from tests.live.conftest import PATIENCE, until
 from tests.live.nodes import LAPSING, Nodes
 from tests.ports import reserved_ports
+from tests.program import command_line
 
 import habemus
 from habemus import Cluster, LockLost, LockTimeout, Unreachable
@@ -154,18 +155,7 @@ def test_a_client_that_waits_leaves_a_node_that_hangs(start: Start, kind: str) -
             return "granted"
 
     def command() -> str:
-        line = [
-            sys.executable,
-            "-m",
-            "habemus",
-            "lock",
-            "x",
-            "--cluster",
-            folder,
-            "--",
-            "echo",
-            "granted",
-        ]
+        line = command_line(f"lock x --cluster {folder} -- echo granted")
         return (
             subprocess.run(line, capture_output=True, check=True, timeout=PATIENCE)
             .stdout.decode()
@@ -278,17 +268,7 @@ def test_a_lock_is_taken_from_a_node_that_is_gone_or_the_command_says_that_it_ca
         nodes.kill(3)
 
         def release(service: str) -> subprocess.CompletedProcess[bytes]:
-            command = [
-                sys.executable,
-                "-m",
-                "habemus",
-                "release",
-                "x",
-                "--force",
-                "--all-nodes",
-                "--service",
-                service,
-            ]
+            command = command_line(f"release x --force --all-nodes --service {service}")
             return subprocess.run(
                 [*command, "--cluster", str(nodes.file)],
                 capture_output=True,
@@ -367,20 +347,7 @@ def test_a_timeout_is_waited_for_while_all_nodes_are_down(start: Start, kind: st
             return "granted"
 
     def command(timeout: float) -> str:
-        line = [
-            sys.executable,
-            "-m",
-            "habemus",
-            "lock",
-            "x",
-            "--cluster",
-            socket,
-            "--timeout",
-            str(timeout),
-            "--",
-            "echo",
-            "granted",
-        ]
+        line = command_line(f"lock x --cluster {socket} --timeout {timeout} -- echo granted")
         done = subprocess.run(line, capture_output=True, check=False, timeout=PATIENCE)
         if done.returncode == 125:
             raise Unreachable(done.stderr.decode())

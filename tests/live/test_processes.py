@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import pytest
@@ -189,17 +190,8 @@ def cluster_file(folder: Path, port: int, **more: str) -> None:
 def test_it_ends_when_told_to(tmp_path: Path, number: int) -> None:
     (tmp_path / "data").mkdir()
     cluster_file(tmp_path, reserved_ports(1)[0], data="data")
-    node = habemus(
-        "node",
-        "--config",
-        "cluster.toml",
-        "--id",
-        "1",
-        "--record",
-        "records",
-        "--json",
-        cwd=tmp_path,
-    )
+    words = split("node --config cluster.toml --id 1 --record records --json")
+    node = habemus(*words, cwd=tmp_path)
     assert node.stdout is not None
     lines = takewhile(lambda line: line != "}\n", iter(node.stdout.readline, ""))
     assert json.loads("".join(lines) + "}")["pid"] == node.pid

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.program import command_line
 
 from habemus.torture.history import History
 from habemus.torture.judge import judge, lost_updates
@@ -26,17 +27,8 @@ from habemus.torture.schedule import is_asynchronous
 PATIENCE = 120.0
 
 
-def torture(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    command = [
-        sys.executable,
-        "-m",
-        "habemus",
-        "torture",
-        *arguments,
-        "--folder",
-        str(folder),
-        "--json",
-    ]
+def torture(folder: Path, words: str) -> tuple[int, dict[str, Any]]:
+    command = command_line(f"torture {words} --json --folder", folder)
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -44,16 +36,8 @@ def torture(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 def test_the_default_stands_kills_pauses_and_cuts(tmp_path: Path) -> None:
     """With the lease of the default: no process of a busy machine stands still for so long."""
-    code, report = torture(
-        tmp_path / "run",
-        "elected-coordinator-leased",
-        "--nodes",
-        "3",
-        "--minutes",
-        "0.15",
-        "--seed",
-        "3",
-    )
+    words = "elected-coordinator-leased --nodes 3 --minutes 0.15 --seed 3"
+    code, report = torture(tmp_path / "run", words)
     assert report["failures"] == []
     assert report["violated"] == [], report["why"]
     for never in ("stale_writes_accepted", "lost_updates", "token_regressions", "token_duplicates"):
@@ -70,18 +54,8 @@ def test_the_default_stands_kills_pauses_and_cuts(tmp_path: Path) -> None:
 
 
 def test_without_leases_nobody_is_inside_beside_another(tmp_path: Path) -> None:
-    code, report = torture(
-        tmp_path / "run",
-        "ricart-agrawala",
-        "--nodes",
-        "3",
-        "--minutes",
-        "0.12",
-        "--faults",
-        "pause,cut",
-        "--seed",
-        "1",
-    )
+    words = "ricart-agrawala --nodes 3 --minutes 0.12 --faults pause,cut --seed 1"
+    code, report = torture(tmp_path / "run", words)
     assert (report["over"], report["beyond_card"], report["failures"]) == ("perfect", [], [])
     assert (report["violated"], report["believers_overlapping"], report["lost_updates"]) == (
         [],
@@ -219,19 +193,7 @@ def test_a_lock_that_is_taken_back_is_caught_losing_updates(tmp_path: Path) -> N
     sys.platform != "linux", reason="elsewhere no process can be told to end with its parent"
 )
 def test_nothing_outlives_it_even_if_it_is_killed(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "habemus",
-        "torture",
-        "central",
-        "--nodes",
-        "2",
-        "--clients",
-        "2",
-        "--folder",
-        str(tmp_path),
-    ]
+    command = command_line(f"torture central --nodes 2 --clients 2 --folder {tmp_path}")
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while (
         not (children := children_of(running.pid)) or not (tmp_path / "client-2.1.jsonl").exists()
@@ -294,9 +256,7 @@ def test_what_cannot_be_meant_is_one_line(tmp_path: Path) -> None:
 
 
 def test_locks_of_the_kernel_stand_kills_and_pauses(tmp_path: Path) -> None:
-    code, report = torture(
-        tmp_path / "run", "--engine", "local", "--minutes", "0.07", "--seed", "1"
-    )
+    code, report = torture(tmp_path / "run", "--engine local --minutes 0.07 --seed 1")
     assert report["failures"] == []
     assert report["engine"] == "local"
     assert report["violated"] == [], report["why"]

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from click import unstyle
 
+from habemus.cli import main
+
 Habemus = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -26,6 +28,23 @@ def habemus(tmp_path: Path) -> Habemus:
         return subprocess.run(
             command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
         )
+
+    return run
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Habemus:
+    """In this process, because starting another for each line takes longer than the line."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main(list(arguments))
+        assert isinstance(left.value.code, int)
+        return subprocess.CompletedProcess(arguments, left.value.code, *capsys.readouterr())
 
     return run
 

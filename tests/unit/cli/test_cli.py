@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from shlex import split
 
 import click
 import pytest
@@ -58,17 +59,8 @@ def test_a_long_run_says_how_to_see_its_events(habemus: Habemus) -> None:
 
 
 def test_exit_codes_say_what_became_of_it(habemus: Habemus) -> None:
-    violated = habemus(
-        "run",
-        "central-timeout",
-        "--ask",
-        "1@1ms",
-        "--ask",
-        "2@2ms",
-        "--pause",
-        "1@Granted#1+50ms",
-        "--json",
-    )
+    words = "run central-timeout --ask 1@1ms --ask 2@2ms --pause '1@Granted#1+50ms' --json"
+    violated = habemus(*split(words))
     assert violated.returncode == 1
     assert json.loads(violated.stdout)["violated"] == ["ME1"]
     undecided = habemus(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.program import command_line
 from tests.unit.client.conftest import PATIENCE, WELCOME, FakeNode, grants, line
 
 import habemus
@@ -86,18 +86,7 @@ def test_under_habemus_lock(fake_node: Start, tmp_path: Path, place: str) -> Non
     """By both ways of the command: over the network, and the short one by a local socket."""
     at = str(tmp_path / "1.sock") if place == "socket" else None
     node = fake_node(answering(b'["granted",1]\n'), at)
-    command = [
-        sys.executable,
-        "-m",
-        "habemus",
-        "lock",
-        "x",
-        "--cluster",
-        node.place,
-        "--",
-        "echo",
-        "inside",
-    ]
+    command = command_line(f"lock x --cluster {node.place} -- echo inside")
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout) == (125, "")
     assert "sends what no node would send" in done.stderr

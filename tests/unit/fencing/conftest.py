@@ -9,6 +9,7 @@ import pwd
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from shlex import split
 from typing import Any
 
 import pytest
@@ -40,30 +41,11 @@ def postgresql_server() -> Iterator[str]:
         settings = f"-c listen_addresses= -k {folder} -c fsync=off"
 
         def run(*command: str) -> None:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                check=False,
-                **others,
-            )
+            options = {"cwd": folder, "timeout": PATIENCE, "check": False, **others}
+            done = subprocess.run(command, capture_output=True, text=True, **options)
             assert done.returncode == 0, done.stdout + done.stderr
 
-        run(
-            initdb,
-            "-D",
-            data,
-            "-U",
-            "habemus",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-locale",
-            "--no-sync",
-        )
+        run(initdb, "-D", data, *split("-U habemus -A trust -E UTF8 --no-locale --no-sync"))
         run(
             pg_ctl,
             "-D",
@@ -71,8 +53,7 @@ def postgresql_server() -> Iterator[str]:
             "-l",
             f"{folder}/log",
             "-w",
-            "-t",
-            f"{PATIENCE}",
+            f"-t{PATIENCE}",
             "-o",
             settings,
             "start",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import pytest
@@ -501,32 +502,11 @@ def test_written_tests_are_formatted_and_typed(tmp_path: Path) -> None:
     texts = "".join(file.read_text(encoding="utf-8") for file in tmp_path.iterdir())
     assert "loop=" in texts and "faults=(" in texts and "crashing after" in texts
     for width in ("88", "140"):
-        command = [
-            sys.executable,
-            "-m",
-            "ruff",
-            "format",
-            "--isolated",
-            "--check",
-            "--line-length",
-            width,
-            str(tmp_path),
-        ]
+        words = split(f"-m ruff format --isolated --check --line-length {width} {tmp_path}")
+        command = [sys.executable, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    lint = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "check",
-            "--isolated",
-            "--select",
-            "E4,E7,E9,F,I",
-            str(tmp_path),
-        ],
-        check=False,
-    )
-    assert lint.returncode == 0
+    words = split(f"-m ruff check --isolated --select E4,E7,E9,F,I {tmp_path}")
+    assert subprocess.run([sys.executable, *words], check=False).returncode == 0
     for file in tmp_path.iterdir():
         compile(file.read_text(encoding="utf-8"), file.name, "exec")

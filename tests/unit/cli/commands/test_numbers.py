@@ -4,34 +4,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import split
 
 import pytest
+from tests.unit.cli.conftest import Habemus
 
-from habemus.cli import main
 from habemus.cli.commands.numbers import numbers
-
-Habemus = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def habemus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Habemus:
-    """In this process, because starting another for each line takes longer than the line."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main(["numbers", *arguments])
-        out, err = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return subprocess.CompletedProcess(arguments, left.value.code, out, err)
-
-    return run
+def habemus(here: Habemus) -> Habemus:
+    return partial(here, "numbers")
 
 
 def test_each_command_has_an_example_and_json() -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.conftest import Habemus
 
 from habemus.analysis.sweeps.grid_rows import GridRow, RunBatches, rows_of
-from habemus.cli import main
 from habemus.cli.commands import sweep_file
 
 ROOT = Path(__file__).parents[4]
@@ -37,21 +37,14 @@ Said = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def habemus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Said:
-    """Runs the program in a folder that has some grids."""
-    monkeypatch.chdir(tmp_path)
+def habemus(here: Habemus) -> Said:
+    """Return a function that runs the program in a folder that has some grids."""
     for name, text in (("small", SMALL), ("bad", BAD)):
         Path(f"{name}.toml").write_text(text, encoding="utf-8")
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as leaving:
-            main(list(arguments))
-        out, err = capsys.readouterr()
-        code = leaving.value.code
-        assert isinstance(code, int)
-        return code, out, err
+        done = here(*arguments)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 
