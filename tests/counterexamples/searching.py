@@ -21,13 +21,10 @@ from habemus.core.properties import Verdict
 from habemus.runs.check import Check, CheckReport, perform
 
 
-class Planted(NamedTuple):
-    """A mutant, the healthy algorithm, the property that tells them apart, and within which
-    bound.
-    """
+class Bug(NamedTuple):
+    """A mutant, the property that tells it from the healthy algorithm, and within which bound."""
 
     mutant: type[Process]
-    healthy: type[Process]
     broken: str
     check: Check
     steps: int  # of the shortest counterexample
@@ -35,16 +32,13 @@ class Planted(NamedTuple):
     # None: not pinned
     states: int | None
 
-
-def bug(
-    mutant: type[Process], broken: str, check: Check, steps: int, states: int | None
-) -> Planted:
-    """Return the row of a mutant of the nearest base class that is in the catalog."""
-    healthy = next(base for base in mutant.__mro__[1:] if vars(base).get("name"))
-    return Planted(mutant, healthy, broken, check, steps, states)
+    @property
+    def healthy(self) -> type[Process]:
+        """The nearest base class that is in the catalog."""
+        return next(base for base in self.mutant.__mro__[1:] if vars(base).get("name"))
 
 
-def gallery(quick: Sequence[Planted], long: Sequence[Planted] = ()) -> pytest.MarkDecorator:
+def gallery(quick: Sequence[Bug], long: Sequence[Bug] = ()) -> pytest.MarkDecorator:
     """Parametrize a test with planted bugs; a long search is made by `--times 10` or more."""
     rows = [
         pytest.param(
@@ -76,7 +70,7 @@ def healthy_report(healthy: type[Process], check: Check) -> CheckReport:
     return perform(replace(check, every=True), entry=entry_of(healthy))
 
 
-def assert_caught(planted: Planted) -> None:
+def assert_caught(planted: Bug) -> None:
     """The mutant violates the property as pinned, and the healthy algorithm does not within the
     same bound.
 

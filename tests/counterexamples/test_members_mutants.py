@@ -1,10 +1,10 @@
-"""Planted bugs in changes of members, one broken line each: the search finds each of them."""
+"""Bug bugs in changes of members, one broken line each: the search finds each of them."""
 
 import json
 from collections.abc import Iterable
 from typing import Any
 
-from tests.counterexamples.searching import Planted, assert_caught, gallery, within
+from tests.counterexamples.searching import Bug, assert_caught, gallery, within
 
 from habemus.algorithms.election.terms import LEADING, Vote
 from habemus.algorithms.election.terms_members import Canvass, TermsMembers
@@ -154,17 +154,15 @@ LENT = within(
 )
 
 GALLERY = [
-    Planted(
+    Bug(
         OldMajoritySuffices,
-        TermsMembers,
         "T1",
         bound(2, {"Patience": 3, "Change": 1}, options=election(1, 1, "[2]"), faults=RESTART),
         11,
         694,
     ),
-    Planted(
+    Bug(
         CountsAVoteTwice,
-        TermsMembers,
         "T1",
         bound(
             4,
@@ -176,38 +174,29 @@ GALLERY = [
         8,
         13_599,
     ),
-    Planted(
+    Bug(
         GoesOnWhenRemoved,
-        TermsMembers,
         "T1",
         bound(2, {"Patience": 3, "Change": 1}, options=election(2, 1, "[1]"), faults=RESTART),
         11,
         3_316,
     ),
-    Planted(
+    Bug(
         VotesForAnOlderConfiguration,
-        TermsMembers,
         "T1",
         bound(3, {"Patience": 2}, options=election(3, 0, "[]"), initial=TWO_REMOVED),
         4,
         84,
     ),
-    Planted(
+    Bug(
         VotesWithoutConfiguration,
-        TermsMembers,
         "T1",
-        bound(
-            3,
-            {"Patience": 2, "Change": 2},
-            options=election(3, 2, "[3]"),
-            initial=MEMORY_LOST,
-        ),
+        bound(3, {"Patience": 2, "Change": 2}, options=election(3, 2, "[3]"), initial=MEMORY_LOST),
         3,
         67,
     ),
-    Planted(
+    Bug(
         RemovesTwoAtOnce,
-        TermsMembers,
         "T1",
         bound(
             3,
@@ -219,9 +208,8 @@ GALLERY = [
         11,
         104_341,
     ),
-    Planted(
+    Bug(
         ChangesBeforeItsTermIsStored,
-        TermsMembers,
         "T1",
         bound(
             4,
@@ -234,11 +222,11 @@ GALLERY = [
         8,
         87_043,
     ),
-    Planted(RecordsOnlyOnce, ElectedCoordinatorMembers, "ME1", LENT, 19, 7_354),
-    Planted(CountsProcessesThatAreNoMembers, ElectedCoordinatorMembers, "ME1", LENT, 19, 9_089),
+    Bug(RecordsOnlyOnce, "ME1", LENT, 19, 7_354),
+    Bug(CountsProcessesThatAreNoMembers, "ME1", LENT, 19, 9_089),
 ]
 
 
 @gallery(GALLERY)
-def test_found(planted: Planted) -> None:
+def test_found(planted: Bug) -> None:
     assert_caught(planted)

@@ -7,7 +7,7 @@ The searches that take longer are made by `make planted` (pytest --times 10).
 from typing import Any
 
 import pytest
-from tests.counterexamples.searching import Planted, assert_caught, gallery, within
+from tests.counterexamples.searching import Bug, assert_caught, gallery, within
 
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator
 from habemus.algorithms.mutex.elected_coordinator_participant import Answer, Grant, Inquire
@@ -135,20 +135,12 @@ CRASH = (("crash", 1), ("recover", 1))
 BLOCK: dict[str, Any] = {"entries": 2, "options": ("block=2", "moves=1")}
 ALONE: dict[str, Any] = {"entries": 2, "asking": (1,)}
 QUICK = [
-    Planted(LendsWhatIsOver, ElectedCoordinator, "ME1", over_election(2, 1), 25, 16_955),
-    Planted(EntersAgainAfterAMove, ElectedCoordinator, "ME1", over_election(2, 1, **ALONE), 7, 49),
-    Planted(
-        EntersAgainAfterABreak,
-        ElectedCoordinator,
-        "ME1",
-        over_election(2, 1, **{**BLOCK, **ALONE}),
-        12,
-        274,
-    ),
+    Bug(LendsWhatIsOver, "ME1", over_election(2, 1), 25, 16_955),
+    Bug(EntersAgainAfterAMove, "ME1", over_election(2, 1, **ALONE), 7, 49),
+    Bug(EntersAgainAfterABreak, "ME1", over_election(2, 1, **{**BLOCK, **ALONE}), 12, 274),
     # The limit comes before a process that claims crashes, recovers at once and gives back.
-    Planted(
+    Bug(
         KeepsTheFormerBorrower,
-        ElectedCoordinator,
         "ME1",
         over_election(2, 1, faults=CRASH, limit=20_000, **ALONE),
         13,
@@ -158,40 +150,17 @@ QUICK = [
 
 # Only with --times 10 or more.
 LONG = [
-    Planted(
-        DropsItsRecordAfterAMove,
-        ElectedCoordinator,
-        "ME1",
-        replaced_during_a_move(**ANNOUNCED),
-        11,
-        None,
-    ),
-    Planted(
-        PassesOnTooEarly,
-        ElectedCoordinator,
-        "ME1",
-        replaced_during_a_move(**ANNOUNCED),
-        16,
-        None,
-    ),
-    Planted(
-        LendsTheSameTokensAgain,
-        ElectedCoordinator,
-        "TOKEN",
-        over_election(2, 1, **BLOCK),
-        18,
-        None,
-    ),
-    Planted(
-        AnswersThatItHasLeft, ElectedCoordinator, "ME1", over_election(3, asking=(1, 2)), 14, None
-    ),
-    Planted(AnswersThatItsClaimWaits, ElectedCoordinator, "ME1", over_election(2), 29, None),
+    Bug(DropsItsRecordAfterAMove, "ME1", replaced_during_a_move(**ANNOUNCED), 11, None),
+    Bug(PassesOnTooEarly, "ME1", replaced_during_a_move(**ANNOUNCED), 16, None),
+    Bug(LendsTheSameTokensAgain, "TOKEN", over_election(2, 1, **BLOCK), 18, None),
+    Bug(AnswersThatItHasLeft, "ME1", over_election(3, asking=(1, 2)), 14, None),
+    Bug(AnswersThatItsClaimWaits, "ME1", over_election(2), 29, None),
 ]
 
 
 @pytest.mark.usefixtures("only_the_abstract_election")
 @gallery(QUICK, LONG)
-def test_found(planted: Planted) -> None:
+def test_found(planted: Bug) -> None:
     assert_caught(planted)
 
 

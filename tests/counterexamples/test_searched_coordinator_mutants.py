@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from tests.counterexamples import test_elected_coordinator_mutants as elected
-from tests.counterexamples.searching import Planted, assert_caught, gallery, within
+from tests.counterexamples.searching import Bug, assert_caught, gallery, within
 from tests.counterexamples.test_token_judges import GivesTheSameTokenTwice
 
 from habemus.algorithms.mutex.elected_coordinator import (
     ElectedCoordinator,
-    ElectedCoordinatorPlain,
 )
 from habemus.algorithms.mutex.elected_coordinator_participant import (
     Answer,
@@ -70,59 +69,32 @@ def over_election(leaders: int = 2, **bound: Any) -> Check:
 CRASH = (("crash", 1), ("recover", 1))
 BLOCK: dict[str, Any] = {"entries": 2, "options": ("block=2",)}
 QUICK = [
-    Planted(
-        elected.GrantsBeforeItIsRecorded, ElectedCoordinator, "ME1", over_election(), 12, 57_293
-    ),
-    Planted(CountsTheBorrowerTwice, ElectedCoordinator, "ME1", over_election(), 12, 57_293),
-    Planted(
-        elected.TakesTheLockFromTheBorrower, ElectedCoordinator, "ME1", over_election(), 10, 13_535
-    ),
-    Planted(elected.LooksAtOldTerms, ElectedCoordinator, "ME1", over_election(), 10, 18_174),
-    Planted(GivesTheSameTokenTwice, ElectedCoordinator, "TOKEN", over_election(1), 14, 4_334),
+    Bug(elected.GrantsBeforeItIsRecorded, "ME1", over_election(), 12, 57_293),
+    Bug(CountsTheBorrowerTwice, "ME1", over_election(), 12, 57_293),
+    Bug(elected.TakesTheLockFromTheBorrower, "ME1", over_election(), 10, 13_535),
+    Bug(elected.LooksAtOldTerms, "ME1", over_election(), 10, 18_174),
+    Bug(GivesTheSameTokenTwice, "TOKEN", over_election(1), 14, 4_334),
 ]
 
 # Only with --times 10 or more.
 LONG = [
-    Planted(elected.RecordsByAMinority, ElectedCoordinator, "ME1", over_election(), 12, None),
-    Planted(
-        elected.AcknowledgesWithoutRecording, ElectedCoordinator, "ME1", over_election(), 16, None
+    Bug(elected.RecordsByAMinority, "ME1", over_election(), 12, None),
+    Bug(elected.AcknowledgesWithoutRecording, "ME1", over_election(), 16, None),
+    Bug(AnswersWithoutItsLoan, "ME1", over_election(), 16, None),
+    Bug(RecordsForOldTerms, "ME1", over_election(), 16, None),
+    Bug(elected.CountsTokensAnew, "TOKEN", over_election(), 14, None),
+    Bug(elected.AsksNobody, "ME1", over_election(asking=(2, 3)), 14, None),
+    Bug(elected.GoesOnWithoutAnswers, "ME1", over_election(), 12, None),
+    Bug(elected.SaysTooEarlyThatItIsOver, "ME1", over_election(), 17, None),
+    Bug(
+        elected.UsesItsBlockAfterARestart, "ME1", over_election(1, faults=CRASH, **BLOCK), 18, None
     ),
-    Planted(AnswersWithoutItsLoan, ElectedCoordinator, "ME1", over_election(), 16, None),
-    Planted(RecordsForOldTerms, ElectedCoordinator, "ME1", over_election(), 16, None),
-    Planted(elected.CountsTokensAnew, ElectedCoordinator, "TOKEN", over_election(), 14, None),
-    Planted(elected.AsksNobody, ElectedCoordinator, "ME1", over_election(asking=(2, 3)), 14, None),
-    Planted(
-        elected.GoesOnWithoutAnswers, ElectedCoordinatorPlain, "ME1", over_election(), 12, None
-    ),
-    Planted(elected.SaysTooEarlyThatItIsOver, ElectedCoordinator, "ME1", over_election(), 17, None),
-    Planted(
-        elected.UsesItsBlockAfterARestart,
-        ElectedCoordinator,
-        "ME1",
-        over_election(1, faults=CRASH, **BLOCK),
-        18,
-        None,
-    ),
-    Planted(
-        elected.ForgetsRecords,
-        ElectedCoordinator,
-        "ME1",
-        over_election(faults=CRASH),
-        18,
-        None,
-    ),
-    Planted(
-        ForgetsTheTerm,
-        ElectedCoordinator,
-        "ME1",
-        over_election(faults=CRASH),
-        18,
-        None,
-    ),
+    Bug(elected.ForgetsRecords, "ME1", over_election(faults=CRASH), 18, None),
+    Bug(ForgetsTheTerm, "ME1", over_election(faults=CRASH), 18, None),
 ]
 
 
 @pytest.mark.usefixtures("only_the_abstract_election")
 @gallery(QUICK, LONG)
-def test_found(planted: Planted) -> None:
+def test_found(planted: Bug) -> None:
     assert_caught(planted)

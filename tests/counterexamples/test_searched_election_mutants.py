@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.counterexamples import test_election_mutants as complete
 from tests.counterexamples import test_ring_mutants as ring
-from tests.counterexamples.searching import Planted, assert_caught, bug, gallery, within
+from tests.counterexamples.searching import Bug, assert_caught, gallery, within
 
 from habemus.algorithms.election import franklin
 from habemus.algorithms.election.chang_roberts import ChangRoberts, Elected
@@ -98,66 +98,66 @@ STAR, TRIANGLE = ("edges=[[1,2],[1,3]]",), ("edges=[[1,2],[1,3],[2,3]]",)
 FORGETFUL = within(3, options=AT_ONCE, timeouts=2, faults=faults(crash=1, recover=1))
 
 GALLERY = [
-    bug(ring.DoesNotStandBack, "E2", within(2, every=True), 6, 38),
-    bug(ring.KeepsTheNews, "E2", within(3, every=True), 5, 241),
-    bug(ring.TakesEqualForAlone, "E1", within(2, limit=20_000), 6, 73),
-    bug(ring.LetsSmallerPass, "E1", within(2, limit=20_000), 6, 65),
-    bug(ring.ChoosesTheFirst, "E1", within(2), 6, 21),
-    bug(ring.DoesNotAnnounce, "E2", within(2), 4, 19),
-    bug(ring.LetsEverybodyPass, "E1", within(2), 6, 23),
-    bug(ring.NeverReplaces, "E2", within(2), 2, 10),
-    bug(ring.WinsInSilence, "E2", within(2), 3, 14),
-    bug(AnnouncesItself, "E1", within(2), 8, 26),
-    bug(ring.IgnoresRounds, "E2", within(3), 9, 859),
-    bug(ring.LosesWhatCameEarly, "E2", within(3), 9, 829),
-    bug(RelaysNothing, "E2", within(2), 7, 84),
-    bug(ring.GoesNoFurther, "E2", within(3), 12, 1_203),
-    bug(NeverEnds, "E2", within(2), 7, 19),
-    bug(NeverEnds, "E2", within(3, options=TRIANGLE), 18, 709),
-    bug(ring.KeepsEqualLinks, "E2", within(3, options=TRIANGLE), 15, 694),
-    bug(ring.ForgetsItsChildren, "E2", within(3, options=STAR), 10, 198),
-    bug(complete.TellsNobody, "E2", within(2, **IN_TIME), 3, 17),
-    bug(
+    Bug(ring.DoesNotStandBack, "E2", within(2, every=True), 6, 38),
+    Bug(ring.KeepsTheNews, "E2", within(3, every=True), 5, 241),
+    Bug(ring.TakesEqualForAlone, "E1", within(2, limit=20_000), 6, 73),
+    Bug(ring.LetsSmallerPass, "E1", within(2, limit=20_000), 6, 65),
+    Bug(ring.ChoosesTheFirst, "E1", within(2), 6, 21),
+    Bug(ring.DoesNotAnnounce, "E2", within(2), 4, 19),
+    Bug(ring.LetsEverybodyPass, "E1", within(2), 6, 23),
+    Bug(ring.NeverReplaces, "E2", within(2), 2, 10),
+    Bug(ring.WinsInSilence, "E2", within(2), 3, 14),
+    Bug(AnnouncesItself, "E1", within(2), 8, 26),
+    Bug(ring.IgnoresRounds, "E2", within(3), 9, 859),
+    Bug(ring.LosesWhatCameEarly, "E2", within(3), 9, 829),
+    Bug(RelaysNothing, "E2", within(2), 7, 84),
+    Bug(ring.GoesNoFurther, "E2", within(3), 12, 1_203),
+    Bug(NeverEnds, "E2", within(2), 7, 19),
+    Bug(NeverEnds, "E2", within(3, options=TRIANGLE), 18, 709),
+    Bug(ring.KeepsEqualLinks, "E2", within(3, options=TRIANGLE), 15, 694),
+    Bug(ring.ForgetsItsChildren, "E2", within(3, options=STAR), 10, 198),
+    Bug(complete.TellsNobody, "E2", within(2, **IN_TIME), 3, 17),
+    Bug(
         complete.ForgetsItsRestarts,
         "E4",
         within(2, **IN_TIME, faults=faults(crash=1, recover=1), every=True),
         9,
         1_475,
     ),
-    bug(complete.VotesTwice, "E1", within(3, options=AT_ONCE, timeouts=2, limit=300_000), 6, 538),
-    bug(complete.HalfIsEnough, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
-    bug(
+    Bug(complete.VotesTwice, "E1", within(3, options=AT_ONCE, timeouts=2, limit=300_000), 6, 538),
+    Bug(complete.HalfIsEnough, "E1", within(2, options=AT_ONCE, timeouts=2), 2, 6),
+    Bug(
         complete.KeepsOldSupporters,
         "E1",
         within(3, timeouts=2, network="fifo", limit=300_000),
         6,
         321,
     ),
-    bug(complete.ForgetsItsVote, "E1", FORGETFUL, 8, 15_962),
-    bug(
+    Bug(complete.ForgetsItsVote, "E1", FORGETFUL, 8, 15_962),
+    Bug(
         complete.CountsOldVotes,
         "E1",
         within(3, options=AT_ONCE, timeouts=4, network="fifo", limit=60_000),
         7,
         2_045,
     ),
-    bug(complete.ForgetsItsTerm, "E1", FORGETFUL, 8, 16_005),
-    bug(complete.BacksAnybody, "E4", within(2, timeouts=2, network="fifo"), 11, 96),
-    bug(complete.AnswersAndRests, "E2", within(2, **IN_TIME), 5, 42),
-    bug(
+    Bug(complete.ForgetsItsTerm, "E1", FORGETFUL, 8, 16_005),
+    Bug(complete.BacksAnybody, "E4", within(2, timeouts=2, network="fifo"), 11, 96),
+    Bug(complete.AnswersAndRests, "E2", within(2, **IN_TIME), 5, 42),
+    Bug(
         complete.IgnoresOk,
         "E1",
         within(3, **IN_TIME, faults=faults(crash=1), every=True),
         7,
         10_397,
     ),
-    bug(SwallowsTheNews, "E2", within(3), 5, 84),
-    bug(KeepsReplies, "E2", within(3), 16, 3_368),
-    bug(TurnsNoLinks, "E2", within(3, options=("edges=[[1,3],[2,3]]",)), 13, 231),
-    bug(NamesOnlyItself, "E2", within(2, options=("step=0",), merging=True), 6, 44),
+    Bug(SwallowsTheNews, "E2", within(3), 5, 84),
+    Bug(KeepsReplies, "E2", within(3), 16, 3_368),
+    Bug(TurnsNoLinks, "E2", within(3, options=("edges=[[1,3],[2,3]]",)), 13, 231),
+    Bug(NamesOnlyItself, "E2", within(2, options=("step=0",), merging=True), 6, 44),
 ]
 
 
 @gallery(GALLERY)
-def test_found(planted: Planted) -> None:
+def test_found(planted: Bug) -> None:
     assert_caught(planted)

@@ -9,7 +9,7 @@ from tests.counterexamples import test_ground_mutants as ground
 from tests.counterexamples import test_quorum_mutants as quorum
 from tests.counterexamples import test_ra_mutants as ra
 from tests.counterexamples import test_token_mutants as token
-from tests.counterexamples.searching import Planted, assert_caught, bug, gallery, within
+from tests.counterexamples.searching import Bug, assert_caught, gallery, within
 
 from habemus.algorithms.mutex.central import Central
 from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinator, ElectedCoordinatorPlain
@@ -120,96 +120,96 @@ RECOVERY = within(2, options=("coordinators=1",), faults=faults(crash=1, recover
 TWICE_IN_ORDER = within(2, entries=2, network="fifo", limit=100_000)
 
 GALLERY = [
-    bug(ground.GrantsWhileHeld, "ME1", within(2), 6, 26),
-    bug(ground.ForgetsTheQueue, DEADLOCK, within(3), 12, 197),
-    bug(ground.NeverFrees, DEADLOCK, within(2), 7, 28),
-    bug(ServesTheLastFirst, STARVATION, within(3, entries=None), 9, 182),
-    bug(ground.DropsTheToken, DEADLOCK, within(2), 1, 4),
-    bug(ground.CopiesTheToken, "ME1", within(2), 4, 13),
-    bug(ground.EntersUnasked, STARVATION, within(2), 4, 12),
-    bug(PassesOnWhileInside, "ME1", within(2), 4, 13),
-    bug(ground.LosesTheTieBreak, "ME1", within(2), 6, 36),
-    bug(ra.LosesTheTieBreak, DEADLOCK, within(2), 4, 25),
-    bug(ra.ComparesWithItsClock, "ME1", within(2), 6, 37),
-    bug(ra.RepliesWhileHeld, "ME1", within(2), 6, 31),
-    bug(ground.ForgetsTheDeferred, DEADLOCK, within(2), 6, 41),
-    bug(ra.ForgetsTheDeferral, DEADLOCK, within(3), 14, 27_198),
-    bug(
+    Bug(ground.GrantsWhileHeld, "ME1", within(2), 6, 26),
+    Bug(ground.ForgetsTheQueue, DEADLOCK, within(3), 12, 197),
+    Bug(ground.NeverFrees, DEADLOCK, within(2), 7, 28),
+    Bug(ServesTheLastFirst, STARVATION, within(3, entries=None), 9, 182),
+    Bug(ground.DropsTheToken, DEADLOCK, within(2), 1, 4),
+    Bug(ground.CopiesTheToken, "ME1", within(2), 4, 13),
+    Bug(ground.EntersUnasked, STARVATION, within(2), 4, 12),
+    Bug(PassesOnWhileInside, "ME1", within(2), 4, 13),
+    Bug(ground.LosesTheTieBreak, "ME1", within(2), 6, 36),
+    Bug(ra.LosesTheTieBreak, DEADLOCK, within(2), 4, 25),
+    Bug(ra.ComparesWithItsClock, "ME1", within(2), 6, 37),
+    Bug(ra.RepliesWhileHeld, "ME1", within(2), 6, 31),
+    Bug(ground.ForgetsTheDeferred, DEADLOCK, within(2), 6, 41),
+    Bug(ra.ForgetsTheDeferral, DEADLOCK, within(3), 14, 27_198),
+    Bug(
         ground.StampsWithoutReceiving, "ME3", within(2, order=True), 5, 35
     ),  # goes on: the mutant claims no ME3
-    bug(ra.ExpectsOneReplyFewer, "ME1", within(2), 2, 5),
-    bug(EntersOnTheFirstReply, "ME1", within(3), 6, 349),
-    bug(ra.RepliesTwice, "ME1", within(2, entries=3), 17, 2_316),
-    bug(ra.HearsNobody, "ME1", within(2), 2, 5),
-    bug(ra.IgnoresTheQueue, "ME1", within(2), 5, 23),
-    bug(CountsEarlierAsLater, "ME1", within(2, entries=2), 12, 381),
-    bug(AcknowledgesWithoutQueueing, "ME1", within(2), 5, 23),
-    bug(ra.PutsItselfFirst, "ME1", within(2), 5, 23),
-    bug(ra.NeverDequeues, DEADLOCK, within(2), 8, 56),
-    bug(LeavesInSilence, DEADLOCK, within(2), 7, 35),
-    bug(ra.AcknowledgesTheStamp, DEADLOCK, within(2), 3, 17),
-    bug(ra.KeepsWhatItGave, "ME1", within(2, entries=2), 8, 62),
-    bug(PermitsWhileInside, "ME1", within(2, entries=2), 8, 63),
-    bug(ra.VotesForAll, "ME1", within(2), 10, 343),
-    bug(ra.NeverYields, DEADLOCK, within(2), 9, 318),
-    bug(ra.CountsWhatItGaveBack, "ME1", within(2), 14, 574),
-    bug(ra.YieldsWhatHasNotCome, "ME1", within(2), 14, 759),
-    bug(ra.OnlyComparesDifferently, "ME1", within(3, **LOW), 10, 2_734),
-    bug(ra.WaitsWithoutAsking, DEADLOCK, within(3, **LOW), 11, 6_204),
-    bug(
+    Bug(ra.ExpectsOneReplyFewer, "ME1", within(2), 2, 5),
+    Bug(EntersOnTheFirstReply, "ME1", within(3), 6, 349),
+    Bug(ra.RepliesTwice, "ME1", within(2, entries=3), 17, 2_316),
+    Bug(ra.HearsNobody, "ME1", within(2), 2, 5),
+    Bug(ra.IgnoresTheQueue, "ME1", within(2), 5, 23),
+    Bug(CountsEarlierAsLater, "ME1", within(2, entries=2), 12, 381),
+    Bug(AcknowledgesWithoutQueueing, "ME1", within(2), 5, 23),
+    Bug(ra.PutsItselfFirst, "ME1", within(2), 5, 23),
+    Bug(ra.NeverDequeues, DEADLOCK, within(2), 8, 56),
+    Bug(LeavesInSilence, DEADLOCK, within(2), 7, 35),
+    Bug(ra.AcknowledgesTheStamp, DEADLOCK, within(2), 3, 17),
+    Bug(ra.KeepsWhatItGave, "ME1", within(2, entries=2), 8, 62),
+    Bug(PermitsWhileInside, "ME1", within(2, entries=2), 8, 63),
+    Bug(ra.VotesForAll, "ME1", within(2), 10, 343),
+    Bug(ra.NeverYields, DEADLOCK, within(2), 9, 318),
+    Bug(ra.CountsWhatItGaveBack, "ME1", within(2), 14, 574),
+    Bug(ra.YieldsWhatHasNotCome, "ME1", within(2), 14, 759),
+    Bug(ra.OnlyComparesDifferently, "ME1", within(3, **LOW), 10, 2_734),
+    Bug(ra.WaitsWithoutAsking, DEADLOCK, within(3, **LOW), 11, 6_204),
+    Bug(
         ra.HandicapsOnlyItself, DEADLOCK, within(2, initial=("1.priority=1", "2.priority=2")), 4, 21
     ),
-    bug(
+    Bug(
         ra.Repetitive,
         "ME1",
         within(2, entries=2, network="duplicating", timeouts=1, limit=35_000),
         9,
         14_303,
     ),
-    bug(token.SendsTwoTokens, "ME1", within(3), 8, 308),
-    bug(token.LendsTheTokenWhileInside, "ME1", within(2), 4, 12),
-    bug(token.ForgetsWhomItServed, DEADLOCK, within(2, entries=2), 10, 86),
-    bug(token.BelievesOldRequests, DEADLOCK, within(3, entries=2), 13, 7_118),
-    bug(token.GivesWhileInside, "ME1", within(2), 4, 11),
-    bug(token.KeepsPointingAtItself, "ME1", within(2), 4, 11),
-    bug(token.KeepsOnlyTheLast, DEADLOCK, within(3), 7, 156),
-    bug(token.AsksOnlyOnce, DEADLOCK, within(2, entries=2), 5, 27),
-    bug(token.KeepsACopy, "ME1", within(2, entries=2), 6, 34),
-    bug(token.ForgetsWhoIsNext, DEADLOCK, within(2), 4, 18),
-    bug(token.RootForgetsWhoAsked, DEADLOCK, within(2, entries=2), 5, 27),
-    bug(token.NeverBecomesTheRoot, DEADLOCK, within(2, entries=2), 10, 289),
-    bug(quorum.HalfIsEnough, "ME1", within(2, options=("coordinators=2",)), 6, 87),
-    bug(GrantsTwice, "ME1", within(2, options=("coordinators=2",)), 10, 243),
-    bug(quorum.AnybodyFrees, "ME1", TWICE_IN_ORDER, 21, 48_385),
-    bug(quorum.CountsOldGrants, "ME1", TWICE_IN_ORDER, 19, 30_081),
-    bug(quorum.DoesNotStoreGrants, "ME1", RECOVERY, 8, 1_255),
-    bug(
+    Bug(token.SendsTwoTokens, "ME1", within(3), 8, 308),
+    Bug(token.LendsTheTokenWhileInside, "ME1", within(2), 4, 12),
+    Bug(token.ForgetsWhomItServed, DEADLOCK, within(2, entries=2), 10, 86),
+    Bug(token.BelievesOldRequests, DEADLOCK, within(3, entries=2), 13, 7_118),
+    Bug(token.GivesWhileInside, "ME1", within(2), 4, 11),
+    Bug(token.KeepsPointingAtItself, "ME1", within(2), 4, 11),
+    Bug(token.KeepsOnlyTheLast, DEADLOCK, within(3), 7, 156),
+    Bug(token.AsksOnlyOnce, DEADLOCK, within(2, entries=2), 5, 27),
+    Bug(token.KeepsACopy, "ME1", within(2, entries=2), 6, 34),
+    Bug(token.ForgetsWhoIsNext, DEADLOCK, within(2), 4, 18),
+    Bug(token.RootForgetsWhoAsked, DEADLOCK, within(2, entries=2), 5, 27),
+    Bug(token.NeverBecomesTheRoot, DEADLOCK, within(2, entries=2), 10, 289),
+    Bug(quorum.HalfIsEnough, "ME1", within(2, options=("coordinators=2",)), 6, 87),
+    Bug(GrantsTwice, "ME1", within(2, options=("coordinators=2",)), 10, 243),
+    Bug(quorum.AnybodyFrees, "ME1", TWICE_IN_ORDER, 21, 48_385),
+    Bug(quorum.CountsOldGrants, "ME1", TWICE_IN_ORDER, 19, 30_081),
+    Bug(quorum.DoesNotStoreGrants, "ME1", RECOVERY, 8, 1_255),
+    Bug(
         quorum.NeverGivesUp,
         DEADLOCK,
         within(2, options=("coordinators=2",), network="fifo", limit=150_000),
         10,
         429,
     ),
-    bug(quorum.DoesNotStoreVotes, "ME1", RECOVERY, 7, 3_885),
-    bug(quorum.OneVoteLess, "ME1", within(2), 6, 91),
-    bug(quorum.VotesTwice, "ME1", within(2), 10, 250),
-    bug(quorum.KeepsOldVotes, "ME1", within(2, entries=2, network="fifo", every=True), 14, 7_949),
-    bug(quorum.IgnoresInquiries, DEADLOCK, within(2), 10, 892),
-    bug(quorum.TellsNobody, DEADLOCK, within(2), 9, 482),
-    bug(quorum.TellsOnlyNewcomers, DEADLOCK, within(3, network="fifo"), 18, 67_323),
-    bug(quorum.YieldsInside, "ME1", within(2), 14, 1_765),
-    bug(quorum.YieldsBeforeTheVote, "ME1", within(2), 14, 2_104),
-    bug(
+    Bug(quorum.DoesNotStoreVotes, "ME1", RECOVERY, 7, 3_885),
+    Bug(quorum.OneVoteLess, "ME1", within(2), 6, 91),
+    Bug(quorum.VotesTwice, "ME1", within(2), 10, 250),
+    Bug(quorum.KeepsOldVotes, "ME1", within(2, entries=2, network="fifo", every=True), 14, 7_949),
+    Bug(quorum.IgnoresInquiries, DEADLOCK, within(2), 10, 892),
+    Bug(quorum.TellsNobody, DEADLOCK, within(2), 9, 482),
+    Bug(quorum.TellsOnlyNewcomers, DEADLOCK, within(3, network="fifo"), 18, 67_323),
+    Bug(quorum.YieldsInside, "ME1", within(2), 14, 1_765),
+    Bug(quorum.YieldsBeforeTheVote, "ME1", within(2), 14, 2_104),
+    Bug(
         token.NeverLooksForTheToken,
         DEADLOCK,
         within(2, timing="synchronous", faults=faults(crash=1), limit=20_000),
         5,
         371,
     ),
-    bug(token.StopsNoInquiry, "ME1", within(2, timing="synchronous", limit=20_000), 8, 302),
-    bug(LendsWhatIsLent, "ME1", ONE_TIMEOUT, 15, 5_263),
-    bug(LendsUnsettled, "ME1", AT_ONCE, 13, 8_831),
-    bug(
+    Bug(token.StopsNoInquiry, "ME1", within(2, timing="synchronous", limit=20_000), 8, 302),
+    Bug(LendsWhatIsLent, "ME1", ONE_TIMEOUT, 15, 5_263),
+    Bug(LendsUnsettled, "ME1", AT_ONCE, 13, 8_831),
+    Bug(
         elected.UsesItsBlockAfterARestart,
         "TOKEN",
         within(
@@ -224,15 +224,15 @@ GALLERY = [
         11,
         15_211,
     ),
-    bug(elected.TakesTheLockFromTheBorrower, "ME1", AT_ONCE, 17, 12_387),
-    bug(elected.ForgetsWhatIsLent, "ME1", ONE_TIMEOUT, 15, 5_222),
-    bug(elected.ForgetsTheLastToken, "TOKEN", ONE_TIMEOUT, 19, 11_951),
+    Bug(elected.TakesTheLockFromTheBorrower, "ME1", AT_ONCE, 17, 12_387),
+    Bug(elected.ForgetsWhatIsLent, "ME1", ONE_TIMEOUT, 15, 5_222),
+    Bug(elected.ForgetsTheLastToken, "TOKEN", ONE_TIMEOUT, 19, 11_951),
 ]
 
 # Only with --times 10 or more: most of the time goes into the search of the healthy form.
 LONG = [
-    bug(ra.Unreliable, DEADLOCK, within(2, faults=faults(lose=1), merging=True), 2, 22),
-    bug(
+    Bug(ra.Unreliable, DEADLOCK, within(2, faults=faults(lose=1), merging=True), 2, 22),
+    Bug(
         elected.IgnoresRecalls,
         "ME1",
         within(2, entries=2, network="fifo", timeouts=1, options=(*NO_PREVOTE, "block=2")),
@@ -243,5 +243,5 @@ LONG = [
 
 
 @gallery(GALLERY, LONG)
-def test_found(planted: Planted) -> None:
+def test_found(planted: Bug) -> None:
     assert_caught(planted)
