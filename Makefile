@@ -86,9 +86,16 @@ build/test-compiled/.ready: $(COMPILED_FROM)
 test-stutter: $(VENV)/.test-ready
 	$(BIN)/python tests/stutter.py $(BIN)/pytest -n auto tests/live tests/unit
 
-# The tests of the pure part under Python 3.12, 3.13 and 3.14: those on the path, else Pyodide from npm under node.  Ten minutes on two cores.
-test-pythons:
-	@$(PYTHON) -m tests.pythons
+# The tests of the pure part on Python 3.12, which no suite of test-debian has: Pyodide, CPython as WebAssembly, from npm under node.  Ten
+# minutes on two cores.
+PYODIDE := pyodide@0.27.7
+PURE ?= $(addprefix tests/unit/,core problems algorithms runtimes/sim traces catalog runs) tests/scenarios
+FOR_PYODIDE := --python-version 3.12 --only-binary :all: --implementation py --abi none --platform any
+test-pythons: $(VENV)/.test-ready
+	npm install --silent --no-save --prefix build/pythons $(PYODIDE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target build/pythons/packages $(FOR_PYODIDE) pytest hypothesis click rich
+	ulimit -s 524288 && node --stack-size=393216 tests/pythons/pyodide.mjs build/pythons/node_modules/pyodide "$(CURDIR)" build/pythons/packages -p no:cacheprovider $(PURE) > build/pythons/log || { tail -n 20 build/pythons/log; exit 1; }
+	grep '^=.* passed' build/pythons/log
 
 lint: $(VENV)/.test-ready
 	$(BIN)/ruff check
