@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from shlex import split
 
 import pytest
 
@@ -98,20 +99,11 @@ def _imported(statement: str) -> set[str]:
 def test_a_command_under_a_lock_imports_next_to_nothing() -> None:
     loaded = _imported("import habemus.cli; import habemus.cli.lock_arguments")
     assert "habemus.supervise.locked_command" in loaded
-    assert not loaded & {
-        "asyncio",
-        "click",
-        "contextlib",
-        "dataclasses",
-        "enum",
-        "functools",
-        "json",
-        "re",
-        "rich",
-        "signal",
-        "socket",
-        "typing",
-    }
+    assert not loaded & set(
+        split(
+            "asyncio click contextlib dataclasses enum functools json re rich signal socket typing"
+        )
+    )
 
 
 def test_the_lines_of_a_short_visit_are_read_without_json() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from shlex import split
 
 import pytest
 
@@ -12,19 +13,7 @@ from habemus.core.events import Event
 from habemus.traces import Trace
 from habemus.traces.shiviz import NoClocks, shiviz
 
-CLOCKED = {
-    "start",
-    "recover",
-    "crash",
-    "pause",
-    "resume",
-    "request",
-    "indicate",
-    "send",
-    "receive",
-    "timer",
-    "choose",
-}
+CLOCKED = set(split("start recover crash pause resume request indicate send receive timer choose"))
 
 
 def entries(log: str) -> list[tuple[str, str, dict[str, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import split
 from string import Formatter
 
 import pytest
@@ -47,24 +48,12 @@ def test_there_are_words_for_every_kind_of_event() -> None:
 
 def test_a_translation_needs_only_the_same_keys() -> None:
     """Every placeholder is one that some caller fills in."""
-    known = {
-        "what",
-        "peer",
-        "links",
-        "count",
-        "time",
-        "sender",
-        "receiver",
-        "clock",
-        "token",
-        "processes",
-        "events",
-        "findings",
-        "begin",
-        "end",
-        "shown",
-        "folded",
-    }
+    known = set(
+        split(
+            "what peer links count time sender receiver clock token processes events "
+            "findings begin end shown folded"
+        )
+    )
     for text in ENGLISH.values():
         assert {field for _, field, _, _ in Formatter().parse(text) if field is not None} <= known
     shouted = {key: text if "{" in text else text.upper() for key, text in ENGLISH.items()}

@@ -170,16 +170,12 @@ def test_timeout_of_a_file(habemus: Habemus, tmp_path: Path) -> None:
         "p_at_most": 1.0,
         "cost": 10.0,
     }
-    last = habemus(
-        "timeout", "--delays", "delays.txt", "-C", "1000", "-E", "1", "--no-detectors"
-    ).stdout
+    last = habemus(*arguments, "-C", "1000").stdout
     assert "This is the longest delay of the sample" in last
-    assert (
-        "do not wait at all: cost 1"
-        in habemus(
-            "timeout", "--delays", "delays.txt", "-C", "1", "-E", "1", "--no-detectors"
-        ).stdout
-    )
+    assert "do not wait at all: cost 1" in habemus(*arguments, "-C", "1").stdout
+
+
+ONE_SOURCE = "give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"
 
 
 def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,14 +194,8 @@ def test_timeout_with_detectors(habemus: Habemus, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (
-            "-C 1 -E 1",
-            ("give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"),
-        ),
-        (
-            "--delays a --delay 1ms -C 1 -E 1",
-            ("give exactly one source of delays: --delays FILE, --delay LAW or --live CLUSTER"),
-        ),
+        ("-C 1 -E 1", ONE_SOURCE),
+        ("--delays a --delay 1ms -C 1 -E 1", ONE_SOURCE),
         ("--delays missing.txt -C 1 -E 1", "missing.txt: No such file or directory"),
         (
             "--delays negative.txt -C 1 -E 1",
