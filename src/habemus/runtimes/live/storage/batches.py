@@ -3,6 +3,9 @@
     mark (4 bytes)  length (4)  sequence (8)  checksum (4)  body: MessagePack, the entries
 
 An entry without a value removes the key.
+
+Behind the last batch is an *end mark* with its number, over which the next batch is written: a file
+that was cut between two batches has none.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ ENTRIES = msgspec.msgpack.Decoder(list[tuple[str, bytes | None]])
 MARK = b"hbm1"
 BATCH_LIMIT = 1 << 30
 _HEAD = struct.Struct(">4sIQI")
+_END = struct.Struct(">4sQ")
+END_SIZE = _END.size
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -37,6 +42,11 @@ def batch_at(content: bytes, position: int) -> tuple[int, bytes, int] | None:
     if mark != MARK or len(body) != length or _checksum(sequence, body) != checksum:
         return None
     return sequence, body, start + length
+
+
+def end_mark(number: int) -> bytes:
+    """Return what follows the last batch of a file, by its number."""
+    return _END.pack(b"hbme", number)
 
 
 def _checksum(sequence: int, body: bytes) -> int:

@@ -6,22 +6,27 @@ key; an entry without a value removes it.  Entries that are stored together form
 
 A batch is written and synced as a whole before it is acknowledged (group commit: entries that were
 added while the disk was busy go with the next batch).  The lock file beside the log holds the
-sequence of the last synced batch.  It is written after each sync and not synced itself: a crash of
-the process keeps it, a power failure may set it back a little.
+sequence of the last synced batch.  It is written after each sync.  It is synced itself only when
+the memory is opened: a crash of the process keeps it, a power failure may set it back to that.
 
 Behind the last batch there is *room*: zeros, into which the next batches are written.  A file that
 does not grow is synced in half the time, since its size need not be written as well.  A memory that
-is closed removes its room.
+is closed removes its room.  Each batch is followed by an end mark, over which the next is written.
+
+A process may have been killed between writing and syncing a batch.  So the file is synced when it
+is opened, before what is read from it counts.
 
 How the file is read:
 
 *first batch*     Names the owner.  The file gets its name after this batch is synced, so it is
                   never torn.  A file that does not begin with a whole batch is corrupt: refused.
-*room*            Zeros to the end of the file.  Kept.
+*room*            Zeros behind the end mark.  Kept.
 *torn tail*       A bad batch, no good one after it, not known to be synced.  It was being written
                   during a crash and never acknowledged, so it is cut off, with a warning.
 *corrupt middle*  A bad batch and a good, later one after it; or a synced batch is missing.
                   Acknowledged data has changed: refused.
+*no lock file*    No power failure takes it away.  Without it only the end mark shows that no batch
+                  is missing: refused if there is none.
 
 One case is ambiguous: a last batch that is corrupted within the seconds before a power failure
 looks like a torn one, or like room if it is zeros.
@@ -60,12 +65,14 @@ import msgspec
 
 from habemus import boottime
 from habemus.runtimes.live.storage.batches import (
+    END_SIZE,
     ENTRIES,
     MARK,
     Entry,
     apply_entries,
     batch_at,
     batch_of,
+    end_mark,
 )
 from habemus.runtimes.live.storage.recent import FILE as RECENT
 from habemus.runtimes.live.storage.recent import RecentEntries, read_recent
@@ -141,7 +148,7 @@ class Disk(Protocol):
 
 
 class File:
-    """A file of the operating system, with room behind its end."""
+    """A file of the operating system, with an end mark and room behind its last batch."""
 
     def __init__(self, path: Path, end: int = 0, *, is_new: bool = False) -> None:
         self.path = path
@@ -151,6 +158,7 @@ class File:
         self._size = os.fstat(self.descriptor).st_size
 
     def write(self, data: bytes) -> None:
+        """Write data that ends with an end mark."""
         if self._end + len(data) <= self._size:
             self._write_at_end(data)
         else:
@@ -162,7 +170,7 @@ class File:
                 self.remove_room()  # there may be space for the data alone
                 self._write_at_end(data)
             self._size = os.fstat(self.descriptor).st_size
-        self._end += len(data)
+        self._end += len(data) - END_SIZE
 
     def _write_at_end(self, data: bytes) -> None:
         position, rest = self._end, memoryview(data)
@@ -175,7 +183,7 @@ class File:
         _sync_data(self.descriptor)
 
     def remove_room(self) -> None:
-        os.ftruncate(self.descriptor, self._end)
+        os.ftruncate(self.descriptor, self._end + END_SIZE)
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -231,6 +239,9 @@ class StableMemory:
         if is_there:
             self._check(owner, replace)
             self._disk = File(self._path, self._size)
+            if not self._is_marked:
+                self._disk.write(end_mark(self._sequence))
+            self._disk.sync()
             self._place = _place_of(self._path)
             self._regain_recent()
         else:
@@ -244,6 +255,7 @@ class StableMemory:
         if replace:
             self.commit([(_JOINS, REPLACES.encode())])
         self._note_stored()
+        self._sync_lock()
         self.identity = self._table[_IDENTITY]
         self.joins = self._table.get(_JOINS, b"").decode()
         """Empty if the owner takes part; "new" in a new cluster; "replaces" after --replace."""
@@ -409,7 +421,7 @@ class StableMemory:
         self._disk.write(batch)
         self._disk.sync()
         self._check_place()
-        self._size += len(batch)
+        self._size += len(batch) - END_SIZE
         self._note_stored()
         apply_entries(self._table, entries)
         for key, _ in entries:
@@ -464,11 +476,20 @@ class StableMemory:
     def _batch(self, entries: list[Entry]) -> bytes:
         batch = batch_of(self._sequence + 1, entries)
         self._sequence += 1
-        return batch
+        return batch + end_mark(self._sequence)
 
     def _note_stored(self) -> None:
         head = self._table[_IDENTITY] + self._sequence.to_bytes(8, "big")
         os.pwrite(self._lock, head + zlib.crc32(head).to_bytes(4, "big"), 0)
+
+    def _sync_lock(self) -> None:
+        """Sync the lock file and its name."""
+        os.fsync(self._lock)
+        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def _live(self) -> int:
         return sum(len(key) + len(value) + 8 for key, value in self._table.items())
@@ -515,7 +536,8 @@ class StableMemory:
             for descriptor in opened:
                 os.close(descriptor)
             raise _NotRewritten(*reason.args) from None
-        self._disk, self._size, self._place = new, len(batch), _place_of(self._path)
+        self._disk, self._size = new, len(batch) - END_SIZE
+        self._place = _place_of(self._path)
         try:
             os.fsync(folder)
         finally:
@@ -550,6 +572,7 @@ class StableMemory:
                     f"{self._path}: batch {self._sequence} is malformed: {error}; {COST}"
                 ) from None
         self._size = position
+        self._is_marked = content.startswith(end_mark(self._sequence), position)
         later = _whole_batch_from(content, position, self._sequence)
         if later is not None:
             raise CorruptStorage(
@@ -566,8 +589,15 @@ class StableMemory:
                 f"{self._path} is corrupt at byte {position}: batch {stored} was stored, and is not"
                 f" readable; {COST}"
             )
-        self.cut = len(content[position:].rstrip(b"\0"))
+        if identity != self._table.get(_IDENTITY) and not self._is_marked:
+            raise CorruptStorage(
+                f"{self._path} may be cut off at byte {position}: it has no end mark after batch"
+                f" {self._sequence}, and {FILE}.lock, which has the number of the last batch, is"
+                f" lost as well; {COST}"
+            )
+        self.cut = len(content[position + self._is_marked * END_SIZE :].rstrip(b"\0"))
         if self.cut:
+            self._is_marked = False
             self._cut_at(position)
         return True
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import zlib
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habemus.runtimes.live.storage import log as storage
-from habemus.runtimes.live.storage.batches import MARK
+from habemus.runtimes.live.storage.batches import END_SIZE, MARK
 from habemus.runtimes.live.storage.log import CorruptStorage, File, StableMemory, StorageFailed
 
 OWNER = "office/1"
@@ -45,7 +46,7 @@ def filled(folder: Path, batches: int = 3) -> list[int]:
         memory.commit([("a", f"{number}".encode()), (f"key-{number}", b"x" * number)])
         sizes.append(memory._size)
     memory.close()
-    assert sizes[-1] == (folder / storage.FILE).stat().st_size
+    assert sizes[-1] + END_SIZE == (folder / storage.FILE).stat().st_size
     return sizes
 
 
@@ -80,8 +81,10 @@ def test_that_nobody_was_inside_is_true_of_one_end_only(tmp_path: Path) -> None:
 
 
 def power_fails(folder: Path) -> None:
-    """The word that batches were synced is not synced itself: a power failure may lose it."""
-    (folder / "memory.lock").write_bytes(b"")
+    """The number of the last synced batch may be as old as the last start."""
+    lock = folder / "memory.lock"
+    head = lock.read_bytes()[: storage.IDENTITY_SIZE] + (1).to_bytes(8, "big")
+    lock.write_bytes(head + zlib.crc32(head).to_bytes(4, "big"))
 
 
 def test_a_tail_torn_at_any_byte_is_cut_with_a_word_and_the_rest_is_whole(
@@ -125,9 +128,9 @@ def test_batches_are_written_into_room_and_the_file_does_not_grow(tmp_path: Path
         sizes.add(file.stat().st_size)
     assert len(sizes) == 1 and max(sizes) > storage.ROOM
     memory.commit([("large", bytes(3 * storage.ROOM))])
-    assert file.stat().st_size == memory._size + storage.ROOM
+    assert file.stat().st_size == memory._size + END_SIZE + storage.ROOM
     memory.close()
-    assert file.stat().st_size == memory._size
+    assert file.stat().st_size == memory._size + END_SIZE
     assert stored(tmp_path) == {"n": b"199", "large": bytes(3 * storage.ROOM)}
 
 
@@ -149,7 +152,7 @@ def test_a_batch_torn_at_any_byte_of_the_room_is_cut(
 ) -> None:
     """Of the last batch some bytes are on disk, at its beginning or its end, and else zeros."""
     content = crash(tmp_path)
-    used = len(content.rstrip(b"\0"))
+    used = len(content.rstrip(b"\0")) - END_SIZE
     start = content.rfind(MARK)
     for cut in range(start, used, 3):
         for torn in (
@@ -309,36 +312,45 @@ def damages(draw: st.DrawFn, content: bytes) -> bytes:
 @given(data=st.data())
 @settings(max_examples=150)
 def test_no_damage_is_ever_read_as_something_else(kind: str, data: st.DataObject) -> None:
-    """With the word of what was synced nothing is ever missing.  Without it, whole batches may be
-    missing from the end.
+    """With the number of the last synced batch nothing is ever missing, nor without any number.  If
+    it is as old as the last start, whole batches may be missing from the end.
     """
     content, beside, tables = lives(kind)
     damaged = data.draw(damages(content))
-    has_power = data.draw(st.booleans())
+    lock = data.draw(st.sampled_from(("whole", "lost", "old")))
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / storage.FILE).write_bytes(damaged)
-        (folder / "memory.lock").write_bytes(beside if has_power else b"")
+        (folder / "memory.lock").write_bytes(b"" if lock == "lost" else beside)
+        if lock == "old":
+            power_fails(folder)
         try:
             found = stored(folder)
         except CorruptStorage:
             assert damaged != content
         else:
-            assert found in (tables[-1:] if has_power else tables)
+            assert found in (tables if lock == "old" else tables[-1:])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_flipped_bit_and_every_cut_is_found(tmp_path: Path, kind: str) -> None:
-    content, beside, _ = lives(kind)
+    content, beside, tables = lives(kind)
+    end = len(content) - END_SIZE
     flips = ((place, bit) for place in range(len(content)) for bit in (0, 7))
     damaged = [
-        content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+        (place, content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :], beside)
         for place, bit in flips
     ]
-    for each in [*damaged, *(content[:length] for length in range(len(content)))]:
+    for length in range(len(content)):
+        cut = content[:length]
+        damaged += [(length, cut, beside), (length, cut, b""), (length, cut + bytes(100), b"")]
+    for place, each, lock in damaged:
         (tmp_path / storage.FILE).write_bytes(each)
-        (tmp_path / "memory.lock").write_bytes(beside)
-        refusal(tmp_path)
+        (tmp_path / "memory.lock").write_bytes(lock)
+        if place < end or not lock:
+            refusal(tmp_path)
+        else:  # nothing but the end mark is damaged
+            assert stored(tmp_path) == tables[-1]
 
 
 @given(beside=st.binary(max_size=40))
@@ -349,6 +361,52 @@ def test_what_stands_beside_the_file_can_be_garbage(beside: bytes) -> None:
         (Path(name) / storage.FILE).write_bytes(content)
         (Path(name) / "memory.lock").write_bytes(beside)
         assert stored(Path(name)) == tables[-1]
+
+
+def test_what_was_written_and_not_synced_is_synced_when_the_memory_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process was killed before the sync.  What the next one has read must not be lost after it
+    has promised something by it.
+    """
+    memory = opened(tmp_path)
+    assert memory._disk is not None
+    memory._disk.write(memory._batch([("a", b"vote")]))
+    killed = Path(shutil.copytree(tmp_path, tmp_path / "killed"))
+    memory.close()
+    synced: list[bytes] = []
+    real = storage._sync_data
+
+    def noted(descriptor: int) -> None:
+        synced.append(os.pread(descriptor, 10_000, 0))
+        real(descriptor)
+
+    monkeypatch.setattr(storage, "_sync_data", noted)
+    memory = opened(killed)
+    assert dict(memory.table) == {"a": b"vote"}
+    assert len(synced) == 1 and b"vote" in synced[0]
+    memory.close()
+
+
+def test_the_number_of_the_last_batch_is_synced_when_the_memory_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So no power failure takes it away, and a memory without it was damaged."""
+    synced: list[bytes] = []
+    real = os.fsync
+
+    def noted(descriptor: int) -> None:
+        if os.fstat(descriptor).st_ino == (tmp_path / "memory.lock").stat().st_ino:
+            synced.append(os.pread(descriptor, 100, 0))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    for _ in range(2):
+        memory = opened(tmp_path)
+        assert synced == [(tmp_path / "memory.lock").read_bytes()]
+        memory.commit([("a", b"1")])
+        memory.close()
+        synced.clear()
 
 
 # A node that begins anew.

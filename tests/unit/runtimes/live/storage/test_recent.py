@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from habemus import boottime
 from habemus.runtimes.live.storage import log as storage
 from habemus.runtimes.live.storage import recent
+from habemus.runtimes.live.storage.batches import END_SIZE
 from habemus.runtimes.live.storage.log import StableMemory, StorageFailed
 
 OWNER = "office/1"
@@ -169,9 +170,36 @@ def test_what_follows_a_damaged_batch_counts_as_lost(folder: Path) -> None:
     copy = left_by_kill(folder)
     memory.close()
     file = copy / recent.FILE
-    file.write_bytes(file.read_bytes()[:-1])
+    file.write_bytes(file.read_bytes()[: -END_SIZE - 1])
     memory = opened(copy)
     assert (memory.lost_us, dict(memory.table)) == (LOST_US, {"a": b"1"})
+    memory.close()
+
+
+def test_every_cut_is_noticed_also_between_two_batches(folder: Path) -> None:
+    memory = begun(folder)
+    for number in range(3):
+        memory.write([("a", b"%d" % number)])
+    copy = left_by_kill(folder)
+    memory.close()
+    content = (copy / recent.FILE).read_bytes()
+    files = {path.name: path.read_bytes() for path in copy.iterdir()}
+    for length in range(len(content) + 1):
+        for name, each in files.items():
+            (copy / name).write_bytes(each)
+        (copy / recent.FILE).write_bytes(content[:length])
+        memory = opened(copy)
+        assert memory.lost_us == (LOST_US if length < len(content) else 0)
+        memory.close()
+    assert dict(memory.table) == {"a": b"2"}
+
+
+def test_a_file_without_entries_is_whole(folder: Path) -> None:
+    memory = begun(folder)
+    assert table_after_kill(folder) == {}
+    memory.write([("a", b"1")])
+    memory.commit([("a", b"2")])
+    assert table_after_kill(folder) == {"a": b"2"}
     memory.close()
 
 
@@ -186,7 +214,7 @@ def test_they_are_committed_together_when_their_file_has_become_long(
         if entries := memory.overdue():
             memory.commit(entries)
             commits += 1
-            assert (folder / recent.FILE).stat().st_size == 0
+            assert (folder / recent.FILE).stat().st_size == END_SIZE
             assert table_after_kill(folder) == {"a": b"%d" % number, "0": b"x", "1": b"x"}
     assert 0 < commits < 10
     memory.close()
