@@ -299,5 +299,5 @@ async def _serve(here: Node, as_json: bool, with_stdin: bool, grace: float) -> i
         return Exit.FAILED
     if here.removal:
         click.echo(f"habemus: {here.removal}; its data is of no use any more", err=True)
-        return Exit.FAILED if here.is_late_to_leave else Exit.OK
+        return Exit.OK if here.left_orderly else Exit.FAILED
     return Exit.OK

@@ -71,8 +71,7 @@ class ClusterMembers:
         self.accepted: set[int] = set(everybody if settings.joins else settings.peers) - {node.me}
         """Nodes whose connections are accepted; any, before a new node knows the others."""
         self._latest: Members | None = None
-        self._led_in = 0  # term of the last leader that was followed
-        self.is_up = False  # whether the node has started
+        self._led_in = 0  # term of the last leader that this node has followed since it started
         self._network: PeerNetwork
         self._membership: Membership
         feeds = [each.feed for each in node.services if each.feed is not None]
@@ -106,11 +105,11 @@ class ClusterMembers:
         assert self._latest is not None
         if mine is None:
             self._announce()  # so that clients know where to take their locks
-            self._leave(self._latest.version, is_late=not self.is_up)
+            self._leave(self._latest.version)
             return
         if mine.memory and mine.memory != self._membership.identity.hex():
             self._node.leave(
-                f"node {me} has been replaced by one with another memory", is_late=not self.is_up
+                f"node {me} has been replaced by one with another memory", is_orderly=False
             )
             return
         for peer in [each for each in self.peers if each not in book]:
@@ -139,10 +138,10 @@ class ClusterMembers:
             return None
         return latest.version, {str(each.process): each.address for each in latest.book}
 
-    def _leave(self, version: int, *, is_late: bool) -> None:
+    def _leave(self, version: int) -> None:
         self._node.leave(
             f"node {self._node.me} was removed from the cluster (configuration {version})",
-            is_late=is_late,
+            is_orderly=bool(self._led_in),
         )
 
     # In handshakes.
@@ -171,8 +170,7 @@ class ClusterMembers:
         after its removal is stored by a majority, and is not added with the same memory again.
         """
         if age > self.age():
-            # A node that is up may hear of its removal in this way first.
-            self._leave(age[1], is_late=not self._membership.was_accepted)
+            self._leave(age[1])
 
     def has_learned(self, peer: int, age: tuple[int, int], memory: bytes, address: str) -> bool:
         """Know a peer by the memory and address that it shows, if its configuration is newer than

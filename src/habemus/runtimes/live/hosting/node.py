@@ -132,7 +132,7 @@ class Node:
         self.members = ClusterMembers(self, self._instances, self._idle.representatives)
         self.removal = ""  # why the node is not in the cluster any more
         self.removed = asyncio.Event()
-        self.is_late_to_leave = False  # it was removed before it started
+        self.left_orderly = False  # it was removed while it took part
         self._unswept: list[tuple[int, str]] = []
         self._observations = Observations(self.me)
         self._memory: StableMemory | None = None
@@ -162,7 +162,6 @@ class Node:
             await self._network.close()
             self._close_files()
             raise
-        self.members.is_up = True
         await self._network.serve()
         self._schedule()
 
@@ -368,14 +367,14 @@ class Node:
         if not self.failure.done():
             self.failure.cancel()
 
-    def leave(self, reason: str, *, is_late: bool) -> None:
+    def leave(self, reason: str, *, is_orderly: bool) -> None:
         """Note that this node is not in the cluster any more: the application has to stop it.
 
-        is_late: it was removed while it was down.
+        is_orderly: it was removed while it took part.  Otherwise it should not have been started.
         """
         if not self.removal:
             self.removal = reason
-            self.is_late_to_leave = is_late
+            self.left_orderly = is_orderly
             log.warning("%s", reason)
             self.removed.set()
 

@@ -73,7 +73,6 @@ class Membership:
         self._node = node
         self._failed = failed
         self.missing = set(peers)  # peers that have not accepted this node since it started
-        self.was_accepted = False  # by any peer since it started
         self.is_complete = memory is None or not memory.joins
 
     # In handshakes.
@@ -139,7 +138,6 @@ class Membership:
 
     def accepted_by(self, peer: int) -> None:
         self.missing.discard(peer)
-        self.was_accepted = True
 
     def disowned_by(self, peer: int, known: bytes) -> None:
         """Stop this node: the peer has proved that it knows another memory of it."""

@@ -13,6 +13,7 @@ from tests.unit.runtimes.live.hosting.test_idle import is_forgotten, representat
 from habemus.algorithms.election.shared_election import MembersChanged
 from habemus.algorithms.election.terms_members import TermsMembers
 from habemus.algorithms.mutex.elected_coordinator_members import ElectedCoordinatorMembers
+from habemus.problems.election import Location, Members
 from habemus.runtimes.live.hosting.node import Node
 
 MEMBERS = {"locks": "elected-coordinator-members"}
@@ -141,5 +142,46 @@ def test_a_node_that_was_removed_sends_its_clients_away_and_waits_for_no_peer(
             removed.lock_queues.move(session, 1)
             await asyncio.wait_for(ending, 600)
             assert asyncio.get_running_loop().time() - asked_at < 1  # second of virtual time
+
+    virtual.run(main())
+
+
+def test_a_node_that_took_part_until_it_was_removed_leaves_orderly(cluster: Any) -> None:
+    """One that was removed while it was down does not, whichever other node has accepted it."""
+
+    async def main() -> None:
+        async with cluster(MEMBERS, only=(1, 2)) as made:
+            await visit(made, 1, "first")
+            took_part = made.nodes[1]
+            took_part.members.hear_exclusion(2, (100, 7))
+            assert took_part.removed.is_set() and took_part.left_orderly
+            await made.stop(1)
+            await made.stop(2)
+            was_down = await made.start(1)
+            was_down._membership.accepted_by(2)
+            was_down.members.hear_exclusion(3, (100, 7))
+            assert was_down.removed.is_set() and not was_down.left_orderly
+
+    virtual.run(main())
+
+
+def test_a_node_that_was_replaced_does_not_leave_orderly(cluster: Any) -> None:
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 2, "first")
+            leader = made.nodes[representative(made.nodes[1]).coordinator]
+            await cluster.until(election(leader).may_change)
+            other = next(node for node in made.nodes.values() if node is not leader)
+            book = tuple(
+                Location(number, str(address), "ab" * 16 if number == other.me else "")
+                for number, address in sorted(made.addresses.items())
+            )
+            process_of = leader.participant("locks-election", "all")
+            leader.make_request_of(process_of, "rewrite", (book,))
+            await cluster.until(lambda: leader.members.age()[1] == 1)
+            # as if it had heard of it before its connections were closed
+            other.members.note(other.me, Members(1, 1, (1, 2, 3), book))
+            assert f"node {other.me} has been replaced" in other.removal
+            assert not other.left_orderly
 
     virtual.run(main())
