@@ -92,6 +92,19 @@ def ended(nodes: Nodes, number: int) -> int:
     return code
 
 
+ONLY_MEMBERS = """
+[[rules]]
+who = ["*"]
+may = ["members"]
+names = ["*"]
+"""
+
+
+def test_the_permission_members_is_all_that_a_change_needs(made: Made) -> None:
+    nodes = made(1, MEMBERS + ONLY_MEMBERS)
+    assert changed(nodes, "add", "2", join(nodes, 2))["members"] == [1, 2]
+
+
 def test_one_node_grows_to_three_and_the_first_one_goes(made: Made) -> None:
     nodes = made(1, SHORT)
     tokens = [take(nodes, 1)]

@@ -22,6 +22,7 @@ class NodeStatus(NamedTuple):
     address: str
     status: dict[str, Any] | None = None
     why: str = ""
+    is_refused: bool = False  # the node answers, and refuses to show it
 
 
 @dataclass(frozen=True)

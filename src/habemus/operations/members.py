@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from habemus.client.address import NodeAddress
 from habemus.client.errors import HabemusError, RefusedByNode, Unreachable
+from habemus.operations.cluster_view import NodeStatus
 from habemus.operations.node_survey import ClusterSurvey, NodeClient
 from habemus.runtimes.live.cluster_file import Address, nodes_digest, parsed_address
 
@@ -130,7 +131,7 @@ class MemberChanges:
 
     def _is_unaware(self, number: int) -> bool:
         """Return whether a node is up, and takes itself for a member."""
-        status = self._clients[number].status().status
+        status = _status_of(self._clients[number]).status
         return status is not None and number in (status.get("members") or {}).get("members", ())
 
     def _become(self, number: int, address: str, memory: str) -> MembersView:
@@ -166,10 +167,10 @@ class MemberChanges:
     def _status_at(self, number: int, address: Address) -> dict[str, Any]:
         client = self._client_at(address)
         deadline = min(self._deadline, time.monotonic() + START_SECONDS)
-        answer = client.status()
+        answer = _status_of(client)
         while answer.status is None and time.monotonic() < deadline:
             time.sleep(PAUSE_SECONDS)
-            answer = client.status()
+            answer = _status_of(client)
         client.close()
         if answer.status is None:
             raise NotChanged(
@@ -212,7 +213,7 @@ class MemberChanges:
         """Return what the leader of the latest term shows; None if no node leads."""
         best: tuple[int, MembersView] | None = None
         for number, client in sorted(self._clients.items()):
-            status = client.status().status
+            status = _status_of(client).status
             if status is None:
                 continue
             found = status.get("members")
@@ -239,6 +240,16 @@ class MemberChanges:
         for client in self._clients.values():
             client.close()
         self._survey.close()
+
+
+def _status_of(client: NodeClient) -> NodeStatus:
+    """Return the status of a node; raise `NotChanged` if it refuses to show it."""
+    answer = client.status()
+    if answer.is_refused:
+        raise NotChanged(
+            f'{client.address}: {answer.why}; changes of members need the permission "members"'
+        )
+    return answer
 
 
 def _view_of(leader: int, found: Mapping[str, Any]) -> MembersView:

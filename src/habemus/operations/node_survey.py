@@ -65,7 +65,8 @@ class NodeClient:
         try:
             return NodeStatus(self.address, self.ask("status"))
         except (Unreachable, RefusedByNode) as reason:
-            return NodeStatus(self.address, why=str(reason).removeprefix(f"{self._node}: "))
+            why = str(reason).removeprefix(f"{self._node}: ")
+            return NodeStatus(self.address, None, why, isinstance(reason, RefusedByNode))
 
     def close(self) -> None:
         """Close the connection; the next question opens another."""

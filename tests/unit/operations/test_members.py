@@ -1,8 +1,12 @@
-"""The nodes in a cluster.toml, rewritten by `habemus member`."""
+"""Changes of members by `habemus member`, and the nodes in a cluster.toml that it rewrites."""
 
 from pathlib import Path
+from typing import Any
 
-from habemus.operations.members import with_nodes
+import pytest
+
+from habemus.operations.cluster_view import NodeStatus
+from habemus.operations.members import MemberChanges, NotChanged, with_nodes
 from habemus.runtimes.live.cluster_file import ClusterFile
 
 TEXT = """\
@@ -50,3 +54,24 @@ def test_an_edit_by_hand_is_told_from_one_by_the_command(tmp_path: Path) -> None
     assert ClusterFile(str(file)).written_version() is None
     file.write_text(changed.replace("configuration 4", "configuration 5"))
     assert ClusterFile(str(file)).written_version() is None
+
+
+def test_a_client_that_may_not_see_the_members_hears_which_permission_it_needs() -> None:
+    """And does not wait for a leader, which the nodes do not show to it."""
+
+    class Client:
+        address = "10.0.0.1:7400"
+
+        def status(self) -> NodeStatus:
+            return NodeStatus(self.address, None, "alice may not see the status", True)
+
+    class Survey:
+        clients: dict[int, Any] = {1: Client()}
+
+    changes = MemberChanges(Survey(), 3_600)  # type: ignore[arg-type]
+    with pytest.raises(NotChanged) as refused:
+        changes.view()
+    assert str(refused.value) == (
+        "10.0.0.1:7400: alice may not see the status; changes of members need the permission"
+        ' "members"'
+    )

@@ -18,7 +18,7 @@ of names followed by `*`, which stands for at least one character, "/" included.
 names `leader/NAME`, semaphores `semaphore/NAME`.
 
 `lock` includes to watch the same locks.  `force` is to release a lock of another client and to call
-an election.  `members` is to add, remove and replace nodes, whatever the names are.
+an election.  `members` is to see, add, remove and replace nodes, whatever the names are.
 """
 
 from __future__ import annotations
@@ -29,10 +29,18 @@ from typing import NamedTuple
 
 LOCK, WATCH, FORCE, MEMBERS = "lock", "watch", "force", "members"
 ACTIONS = (LOCK, WATCH, FORCE, MEMBERS)
+STATUS = "status"
+"""The status of a node; it lists the locks that the client may watch."""
 ANY = "*"
 BY_SOCKET = "@socket"
 BY_SECRET = "@secret"
-INCLUDED = {WATCH: (WATCH, LOCK), LOCK: (LOCK,), FORCE: (FORCE,), MEMBERS: (MEMBERS,)}
+INCLUDED = {
+    LOCK: (LOCK,),
+    WATCH: (WATCH, LOCK),
+    FORCE: (FORCE,),
+    MEMBERS: (MEMBERS,),
+    STATUS: (WATCH, LOCK, MEMBERS),
+}
 """Permissions of which each suffices for an action."""
 
 

@@ -25,6 +25,8 @@ from habemus.runtimes.live.hosting.service import fingerprint
 from habemus.runtimes.live.rules import (
     FORCE,
     LOCK,
+    MEMBERS,
+    STATUS,
     WATCH,
     AccessRule,
     AccessRules,
@@ -56,6 +58,19 @@ def test_what_is_not_allowed_is_refused() -> None:
         assert not any(REPORTS.allow(unknown, action, "reports/x") for action in (LOCK, WATCH))
     assert AccessRules([AccessRule(("*",), (LOCK,), ("*",))]).allow([], LOCK, "x")
     assert not AccessRules([AccessRule(("*",), (LOCK,), ("*",))]).allow([], LOCK, "")
+
+
+def test_the_status_is_shown_to_clients_that_may_watch_lock_or_change_members() -> None:
+    shown = {
+        action: AccessRules([AccessRule(("alice",), (action,), ("x",))]).allow_some(
+            ["alice"], STATUS
+        )
+        for action in (LOCK, WATCH, FORCE, MEMBERS)
+    }
+    assert shown == {LOCK: True, WATCH: True, FORCE: False, MEMBERS: True}
+    assert not AccessRules([AccessRule(("alice",), (MEMBERS,), ("*",))]).allow(
+        ["alice"], WATCH, "x"
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ from habemus.runtimes.live.rules import (
     FORCE,
     LOCK,
     MEMBERS,
+    STATUS,
     WATCH,
     AccessRules,
     is_client_name,
@@ -533,6 +534,8 @@ class ClientConnection(asyncio.Protocol):
         why = f"may not {action} {forbidden[0]!r}" if forbidden else f"may not {action} any lock"
         if action == MEMBERS:
             why = "may not change the members"
+        elif action == STATUS:
+            why = "may not see the status"
         self._clients.limited_log.warning(
             "refused client %s%s: %s",
             self._known(session),
@@ -884,7 +887,7 @@ def _wanted(line: Any) -> tuple[str, list[str]] | None:
         return FORCE, [line.name]
     if isinstance(line, MemberLine):
         return MEMBERS, []
-    return (WATCH, []) if isinstance(line, StatusLine) else None
+    return (STATUS, []) if isinstance(line, StatusLine) else None
 
 
 def _check_times(timeout_ms: int | None, lease_ms: int | None) -> None:
