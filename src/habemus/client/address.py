@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from habemus.client.engines import without_password
 from habemus.client.errors import Unreachable
 from habemus.runtimes.live.cluster_file import ClusterFile, secret_in
 from habemus.runtimes.live.default_cluster import SECRET, cluster_meant, sockets_in
@@ -50,11 +51,16 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
         )
     if named == "local" or "://" in named:
         raise ValueError(
-            f"{named!r} is an engine and has no nodes: name a cluster, such as 127.0.0.1:7400 or a"
-            " cluster.toml; `habemus status` shows the locks of an engine"
+            f"{without_password(named)!r} is an engine and has no nodes: name a cluster, such as"
+            " 127.0.0.1:7400 or a cluster.toml; `habemus status` shows the locks of an engine"
         )
     if os.path.isdir(named):
         return _in_folder(named)
+    if "@" in named and not named.startswith(("/", ".")) and not os.path.exists(named):
+        raise ValueError(  # no node has a name with @, but a URL with a password may have
+            f"{without_password(named)!r} is not the address of a cluster: write"
+            ' "127.0.0.1:7400", or a URL such as redis://:password@127.0.0.1:6379'
+        )
     if named.endswith(".toml"):
         return _in_file(named)
     if "/" in named or named.endswith(".sock"):

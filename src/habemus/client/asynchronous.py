@@ -40,7 +40,7 @@ from habemus.client.blocking import (
     shows_waiters,
 )
 from habemus.client.credentials import Credentials
-from habemus.client.engines import is_engine
+from habemus.client.engines import is_engine, without_password
 from habemus.client.errors import LockTimeout
 from habemus.client.lease import KeptLease, Lease, LeaseUse, ReentrantLeases
 from habemus.client.protocol import (
@@ -104,7 +104,7 @@ class AsyncCluster:
         return self._label or own_label()
 
     def __repr__(self) -> str:
-        return f"<AsyncCluster {self._named or 'by default'}, as {self.label}>"
+        return f"<AsyncCluster {without_password(self._named or 'by default')}, as {self.label}>"
 
     async def __aenter__(self) -> Self:
         try:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, overlo
 from habemus import boottime
 from habemus.client.backend import Backend, LockState
 from habemus.client.credentials import Credentials
-from habemus.client.engines import is_engine
+from habemus.client.engines import is_engine, without_password
 from habemus.client.errors import (
     LockLost,
     LockNotHeld,
@@ -185,7 +185,7 @@ class Cluster:
         return self._label or own_label()
 
     def __repr__(self) -> str:
-        return f"<Cluster {self._named or 'by default'}, as {self.label}>"
+        return f"<Cluster {without_password(self._named or 'by default')}, as {self.label}>"
 
     def __enter__(self) -> Self:
         self._backend.connect()

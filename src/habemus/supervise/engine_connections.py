@@ -34,7 +34,7 @@ class EngineFinder:
         try:
             url, self._offset = split_offset(url)
             self._engine = engine_at(url, Credentials.of_files(**credential_files))
-        except ValueError as reason:
+        except (ValueError, ModuleNotFoundError) as reason:
             raise CommandExit(BAD_USE, str(reason)) from None
         self._lease = lease
 

@@ -36,6 +36,7 @@ from urllib.parse import quote, unquote, urlsplit
 from habemus import boottime
 from habemus.client.backend import LockState
 from habemus.client.credentials import Credentials
+from habemus.client.engines import without_password
 from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.errors import RefusedByNode, Unreachable
 from habemus.runtimes.live.default_cluster import check_own, last_file
@@ -246,7 +247,8 @@ class LocalEngine(Engine):
             raise ValueError("local locks need 64-bit Linux: use a cluster, or another engine")
         parts = urlsplit(url)
         if parts.netloc or parts.query or parts.fragment:
-            raise ValueError(f"{url!r} is not a folder of local locks: write local:///path")
+            shown = without_password(url)
+            raise ValueError(f"{shown!r} is not a folder of local locks: write local:///path")
         own = os.path.join(os.path.dirname(last_file()), "local")
         self._folder = unquote(parts.path) if parts.scheme and parts.path else own
         self.shown = f"local ({self._folder})"

@@ -33,10 +33,12 @@ from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
 
 from habemus import boottime
 from habemus.client.backend import LockState
 from habemus.client.credentials import Credentials
+from habemus.client.engines import without_password
 from habemus.client.engines.engine import Engine, EngineGrant, LockGone, Wait, WaitOver
 from habemus.client.engines.pooler import BACKEND, SessionMark, SharedSession, backend_of, is_pooled
 from habemus.client.errors import RefusedByNode, Unreachable
@@ -155,6 +157,13 @@ class PostgreSQLEngine(Engine):
     def __init__(self, url: str, credentials: Credentials) -> None:
         self._url = url
         parts = urlsplit(url)
+        try:
+            conninfo_to_dict(url)
+        except psycopg.ProgrammingError as reason:
+            # The message may have a part of the password.
+            why = f": {reason}" if "invalid URI query parameter" in str(reason) else ""
+            shown = without_password(url)
+            raise ValueError(f"{shown} is not a URL of PostgreSQL{why.rstrip()}") from None
         self.shown = f"PostgreSQL at {parts.netloc.rpartition('@')[2] or 'its socket'}"
         self._idle: list[_LockSession] = []
         self._used: set[_LockSession] = set()

@@ -207,14 +207,22 @@ class RedisEngine(Engine):
     def __init__(self, url: str, credentials: Credentials) -> None:
         parts = urlsplit(url)
         self.shown = f"Redis at {parts.netloc.rpartition('@')[2] or parts.path}"
-        self._client: Any = redis.Redis.from_url(
-            url,
-            decode_responses=True,
-            socket_timeout=SOCKET_SECONDS,
-            socket_connect_timeout=SOCKET_SECONDS,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 1),  # a connection of the pool may have been closed
-        )
+        keepalive = {} if parts.scheme == "unix" else {"socket_keepalive": True}
+        try:
+            self._client: Any = redis.Redis.from_url(
+                url,
+                decode_responses=True,
+                socket_timeout=SOCKET_SECONDS,
+                socket_connect_timeout=SOCKET_SECONDS,
+                retry=Retry(NoBackoff(), 1),  # a connection of the pool may have been closed
+                **keepalive,
+            )
+            pool = self._client.connection_pool
+            pool.connection_class(**pool.connection_kwargs)  # as the pool will make them
+        except (TypeError, ValueError, redis.exceptions.RedisError) as reason:
+            option = str(reason).rpartition("unexpected keyword argument ")[2]
+            why = f"unknown option {option}" if isinstance(reason, TypeError) else str(reason)
+            raise ValueError(f"the URL of {self.shown}: {why}") from None
         self._scripts = Scripts(self._client)
         self._requests = count(1)
         self._name = uuid4().hex  # unique among all clients
