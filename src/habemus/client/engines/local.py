@@ -12,7 +12,8 @@ inherited.
 
 The token is a number in the file that the holder increments.  Tokens survive a crash of the
 machine, although they are not synced one by one.  The upper half of a token counts the starts of
-the machine: it is increased, and synced, before the first token after a start is given out.
+the machine: it is increased, and synced, before the first token after a start is given out.  A new
+file appears complete and synced, so one that is empty was cut off, and its tokens are lost.
 
 Waiting takes no polling: a thread waits in the kernel for HOLD, or for the byte of the request
 before its own.  A thread in there cannot be interrupted, so a request with a timeout leaves it to a
@@ -276,17 +277,39 @@ class LocalEngine(Engine):
     def _path(self, key: str) -> str:
         return f"{self._folder}/{_file_name(key)}"
 
-    def _file(self, path: str) -> int:
+    def _file(self, path: str, key: str) -> int:
         """Return a descriptor of the file that no other request uses."""
         with suppress(KeyError, IndexError):
             return self._idle[path].pop()
         while True:
             try:
-                return _opened(path, os.O_CREAT)
-            except FileNotFoundError:  # the folder was deleted
-                self.connect()
+                return _opened(path, 0)
+            except FileNotFoundError:
+                self._make(path, key)
             except OSError as reason:
                 raise RefusedByNode(f"{path}: {reason.strerror}") from None
+
+    def _make(self, path: str, key: str) -> None:
+        """Make the file of a lock, unless another process has just done so."""
+        draft = f"{self._folder}/new-{os.urandom(8).hex()}"
+        try:
+            file = _opened(draft, os.O_CREAT | os.O_EXCL)
+        except FileNotFoundError:  # the folder was deleted
+            return self.connect()
+        except OSError as reason:
+            raise RefusedByNode(f"{draft}: {reason.strerror}") from None
+        try:
+            head = BOTH.pack(MAGIC, 0, 0, 1 << STARTS, 0, self._boot_id, 0, 0)
+            os.pwrite(file, head.ljust(KEY_AT, b"\0") + key.encode().ljust(KEY_LIMIT, b"\0"), 0)
+            os.fsync(file)
+            with suppress(FileExistsError):
+                os.link(draft, path)
+            os.unlink(draft)
+            self._sync_folder()
+        except OSError as reason:
+            raise RefusedByNode(f"{path}: {reason.strerror}") from None
+        finally:
+            _close(file)
 
     def _put_back(self, file: int, path: str) -> None:
         if len(self._idle) >= IDLE and path not in self._idle:
@@ -302,10 +325,10 @@ class LocalEngine(Engine):
             self.connect()
         path = self._path(key)
         while True:
-            file = self._file(path)
+            file = self._file(path, key)
             grant = EngineGrant(key, 0, 0, None, (file, path))
             try:
-                grant.token = self._granted(file, path, key, label, wait)
+                grant.token = self._granted(file, path, label, wait)
             except BaseException as reason:
                 _close(file)
                 if isinstance(reason, OSError):
@@ -315,16 +338,16 @@ class LocalEngine(Engine):
                 return grant
             _close(file)  # another process has deleted the file; those who come now use another
 
-    def _granted(self, file: int, path: str, key: str, label: str, wait: Wait) -> int:
+    def _granted(self, file: int, path: str, label: str, wait: Wait) -> int:
         """Take the lock if it is free and no request waits, else queue up; return the token."""
         for _ in range(TRIES):
             if _takes_hold(file):
-                token, ticket, done = self._head(file, path, key)
+                token, ticket, done = self._head(file, path)
                 if ticket == done or _locked_ticket(file, done + 1, ticket) is None:
                     return self._entered(file, token, ticket, label)
                 fcntl.fcntl(file, fcntl.F_OFD_SETLK, LEAVE)
             if wait.left() != 0:
-                return self._queued(file, path, key, label, wait)
+                return self._queued(file, path, label, wait)
             if self._is_taken(file):
                 break
             sleep(MOMENT)
@@ -341,10 +364,9 @@ class LocalEngine(Engine):
         _, ticket, _, _, done, *_ = BOTH.unpack(found)
         return _locked_ticket(file, done + 1, ticket) is not None
 
-    def _queued(self, file: int, path: str, key: str, label: str, wait: Wait) -> int:
+    def _queued(self, file: int, path: str, label: str, wait: Wait) -> int:
         with _Exclusive(file):
-            self._prepare(file, path, key)
-            magic, ticket, size = QUEUE.unpack(os.pread(file, QUEUE.size, 0))
+            magic, ticket, size, *_ = _content(file, path)
             ticket += 1
             _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_WRLCK, TICKETS + ticket, 1)
             os.pwrite(file, QUEUE.pack(magic, ticket, size), 0)
@@ -352,7 +374,7 @@ class LocalEngine(Engine):
             _wait_for(file, path, TICKETS + before, wait)
         while not _takes_hold(file):
             _wait_for(file, path, HOLD, wait)
-        token = self._head(file, path, key)[0]
+        token = self._head(file, path)[0]
         token = self._entered(file, token, ticket, label)
         _set_lock(file, fcntl.F_OFD_SETLK, fcntl.F_UNLCK, TICKETS + ticket, 1)
         return token
@@ -365,34 +387,18 @@ class LocalEngine(Engine):
             os.fsync(file)
         return token
 
-    def _head(self, file: int, path: str, key: str) -> tuple[int, int, int]:
+    def _head(self, file: int, path: str) -> tuple[int, int, int]:
         """Return the last token, the last ticket, and the last one that does not wait any more.
 
         Begin to count anew after a start of the machine.
         """
-        found = os.pread(file, BOTH.size, 0)
-        if len(found) < BOTH.size:
-            with _Exclusive(file):
-                self._prepare(file, path, key)
-            found = os.pread(file, BOTH.size, 0)
-        magic, ticket, _, token, done, boot, _, _ = BOTH.unpack(found)
-        if magic != MAGIC:
-            raise RefusedByNode(f"{path} is damaged, or not the file of a lock; see to it")
+        _, ticket, _, token, done, boot, _, _ = _content(file, path)
         if boot != self._boot_id:
             token = ((token >> STARTS) + 1) << STARTS
             os.pwrite(file, HOLDER.pack(token, done, self._boot_id, 0, 0), HOLDER_AT)
             os.fsync(file)
             self._sync_folder()
         return token, ticket, done
-
-    def _prepare(self, file: int, path: str, key: str) -> None:
-        """Write the parts of a new file, under GATE."""
-        found = os.pread(file, QUEUE.size, 0)
-        if not found:
-            head = BOTH.pack(MAGIC, 0, 0, 0, 0, b"", 0, 0).ljust(KEY_AT, b"\0")
-            os.pwrite(file, head + key.encode().ljust(KEY_LIMIT, b"\0"), 0)
-        elif not found.startswith(MAGIC):
-            raise RefusedByNode(f"{path} is damaged, or not the file of a lock; see to it")
 
     def _sync_folder(self) -> None:
         folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -449,11 +455,10 @@ class LocalEngine(Engine):
     def agreed_size(self, key: str, size: int | None) -> int | None:
         self.connect()
         path = self._path(key)
-        file = _opened(path, os.O_CREAT)
+        file = self._file(path, key)
         try:
             with _Exclusive(file):
-                self._prepare(file, path, key)
-                magic, ticket, stored = QUEUE.unpack(os.pread(file, QUEUE.size, 0))
+                magic, ticket, stored, *_ = _content(file, path)
                 if not stored and size is not None:
                     stored = size
                     os.pwrite(file, QUEUE.pack(magic, ticket, stored), 0)
@@ -535,6 +540,17 @@ def _file_name(key: str) -> str:
     if len(name) > NAME_LIMIT:
         name = f"{name[:100]}~{sha256(key.encode()).hexdigest()}"
     return name + ENDING
+
+
+def _content(file: int, path: str) -> tuple[bytes, int, int, int, int, bytes, int, int]:
+    """Return the fields of BOTH; `RefusedByNode` if they are not those of a lock."""
+    found = os.pread(file, BOTH.size, 0)
+    if len(found) < BOTH.size or not found.startswith(MAGIC):
+        raise RefusedByNode(
+            f"{path} is damaged, or not the file of a lock: restore it, or delete it, which takes"
+            " its tokens back to the beginning"
+        )
+    return BOTH.unpack(found)
 
 
 def _holder(token: int, done: int, boot: bytes, label: str) -> bytes:

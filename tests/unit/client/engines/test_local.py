@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,57 @@ def test_a_file_that_is_not_that_of_a_lock_is_refused(tmp_path: Path) -> None:
     with pytest.raises(habemus.RefusedByNode):
         token(folder)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    token(folder)
+    (file,) = folder.iterdir()
+    content = file.read_bytes()
+    for length in (0, 1, 8, 24, 100, 101):
+        file.write_bytes(content[:length])
+        with pytest.raises(habemus.RefusedByNode, match=r"is damaged.*: restore it, or delete it"):
+            token(folder)
+    file.write_bytes(content)
+    assert token_text(token(folder)) == "1.2"
+
+
+def test_a_file_that_is_cut_off_while_its_lock_is_held_or_idle_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "locks"
+    with habemus.connect(f"local://{folder}") as cluster:
+        with cluster.lock("report"):
+            (file,) = folder.iterdir()
+            os.truncate(file, 0)
+            with pytest.raises(habemus.RefusedByNode, match="is damaged"):
+                cluster.lock("report", timeout=0.1).acquire()
+        with pytest.raises(habemus.RefusedByNode, match="is damaged"):
+            cluster.lock("report", timeout=0.1).acquire()
+
+
+def test_processes_that_make_a_file_at_once_share_it(tmp_path: Path) -> None:
+    """Each process makes a draft; one becomes the file, and none is left."""
+    program = """
+import habemus, sys
+with habemus.connect(sys.argv[1]) as cluster:
+    sys.stdin.read()
+    for name in range(50):
+        with cluster.lock(str(name)) as lease:
+            print(lease.token)
+"""
+    arguments = [sys.executable, "-c", program, f"local://{tmp_path}/locks"]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(arguments, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+    found = [process.communicate()[0].split() for process in processes]
+    assert all(len(tokens) == 50 for tokens in found)
+    assert all(
+        sorted(map(token_text, map(int, pair))) == ["1.1", "1.2"]
+        for pair in zip(*found, strict=True)
+    )
+    assert len(list((tmp_path / "locks").iterdir())) == 50
 
 
 @pytest.mark.parametrize("name", ["a/b", "../up", "%2F", "ü" * 300, "x" * 900, " "])
