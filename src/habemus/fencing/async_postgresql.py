@@ -27,6 +27,7 @@ from habemus.fencing.sql import (
     is_asynchronous,
     marks_of,
     only,
+    only_block,
     refuse_autocommit,
     unguarded,
 )
@@ -48,7 +49,8 @@ async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator
     `StaleToken`.
 
     The transaction is committed at the end of the block, or rolled back when the block raises or is
-    cancelled.  Other transactions on the same fence wait until then.
+    cancelled.  Other transactions on the same fence wait until then.  A second block on the same
+    connection, of another task, raises `ValueError`.
 
     name: the name of the fence, such as that of the lock.
     token: the token of the lease; `ValueError` if it is None.
@@ -68,13 +70,14 @@ async def fenced(connection: Any, name: str, token: int | None) -> AsyncIterator
 @asynccontextmanager
 async def _transaction(connection: Any) -> AsyncIterator[_Driver]:
     driver = _driver_of(connection)
-    await driver.begin()
-    try:
-        yield driver
-        await driver.commit()
-    except BaseException:
-        await _undo(driver)
-        raise
+    with only_block(connection):
+        await driver.begin()
+        try:
+            yield driver
+            await driver.commit()
+        except BaseException:
+            await _undo(driver)
+            raise
 
 
 async def _undo(driver: _Driver) -> None:

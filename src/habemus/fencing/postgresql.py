@@ -25,6 +25,7 @@ from habemus.fencing.sql import (
     guarded,
     is_asynchronous,
     marks_of,
+    only_block,
     refuse_autocommit,
 )
 
@@ -64,7 +65,7 @@ def fenced(connection: Any, name: str, token: int | None) -> Iterator[Any]:
     cursor, marks = _cursor(connection)
     is_sqlalchemy = isinstance(cursor, Statements)
     refuse_autocommit(connection.connection.dbapi_connection if is_sqlalchemy else connection)
-    with guarded(connection, cursor, name, token, marks):
+    with only_block(connection), guarded(connection, cursor, name, token, marks):
         yield connection if is_sqlalchemy else cursor
 
 

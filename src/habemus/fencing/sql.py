@@ -76,6 +76,28 @@ class Unguarded(Exception):
     """
 
 
+_BUSY: set[int] = set()
+"""Identities of the connections on which a transaction of a guard is open."""
+
+
+@contextmanager
+def only_block(connection: Any) -> Iterator[None]:
+    """Raise `ValueError` if another block is open on the connection, of another task or thread.
+
+    They would share one transaction: a block that raised would be committed by the other.
+    """
+    if id(connection) in _BUSY:
+        raise ValueError(
+            "another block of the guard is open on this connection, and both would be one"
+            " transaction; give each task and each thread a connection of its own"
+        )
+    _BUSY.add(id(connection))
+    try:
+        yield
+    finally:
+        _BUSY.discard(id(connection))
+
+
 AnyCursor = TypeVar("AnyCursor", bound=Cursor)
 
 

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from habemus.fencing.sql import QUESTION, TABLE, Unguarded, guarded
+from habemus.fencing.sql import QUESTION, TABLE, Unguarded, guarded, only_block
 
 __all__ = ["Unguarded", "fenced", "make_table"]
 
@@ -42,7 +42,10 @@ def fenced(
     )
     # BEGIN IMMEDIATE excludes other writers.
     begin = "" if connection.in_transaction else "BEGIN IMMEDIATE"
-    with guarded(ending, connection.cursor(), name, token, QUESTION, begin) as writing:
+    with (
+        only_block(connection),
+        guarded(ending, connection.cursor(), name, token, QUESTION, begin) as writing,
+    ):
         yield writing
 
 

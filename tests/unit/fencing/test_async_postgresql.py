@@ -250,6 +250,35 @@ def test_a_transaction_that_is_ended_inside_the_block_is_noticed(
     run(test)
 
 
+def test_two_tasks_on_one_connection_cannot_commit_each_other(run: Callable[[Test], None]) -> None:
+    async def test(here: Office) -> None:
+        connection = await here.connect()
+        is_inside, may_fail = asyncio.Event(), asyncio.Event()
+
+        async def fails() -> None:
+            async with async_postgresql.fenced(connection, "printer", 1) as writer:
+                await here.driver.insert(writer, "of a block that raised")
+                is_inside.set()
+                await may_fail.wait()
+                raise RuntimeError("the block raises")
+
+        failing = asyncio.create_task(fails())
+        await is_inside.wait()
+        with pytest.raises(ValueError, match="another block of the guard is open"):
+            await here.add(connection, "of the other", 2)
+        with pytest.raises(ValueError, match="another block of the guard is open"):
+            await async_postgresql.make_table(connection)
+        may_fail.set()
+        with pytest.raises(RuntimeError, match="the block raises"):
+            await failing
+        assert here.jobs() == []
+        assert here.newest() is None
+        await here.add(connection, "later", 1)
+        assert here.jobs() == ["later"]
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("kind", "given"),
     [

@@ -202,3 +202,20 @@ def test_planted_a_check_in_a_transaction_of_its_own_lets_a_stale_write_in(conne
     old.execute("INSERT INTO jobs VALUES ('old')")
     old.commit()
     assert jobs(old) == ["new", "old"]  # the very thing that the test above excludes
+
+
+def test_a_second_block_on_one_connection_is_refused(connect: Open) -> None:
+    connection = connect()
+    with (
+        pytest.raises(RuntimeError, match="the block raises"),
+        sqlite.fenced(connection, "printer", 1) as writing,
+    ):
+        writing.execute("INSERT INTO jobs VALUES ('of a block that raised')")
+        with (
+            pytest.raises(ValueError, match="another block of the guard is open"),
+            sqlite.fenced(connection, "plotter", 1),
+        ):
+            pass
+        raise RuntimeError("the block raises")
+    with sqlite.fenced(connection, "plotter", 1) as writing:
+        assert writing.execute("SELECT count(*) FROM jobs").fetchone() == (0,)
