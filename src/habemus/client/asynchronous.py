@@ -203,11 +203,11 @@ class AsyncCluster:
 
         The arguments are those of `Cluster.permits`.
         """
-        gate = permits_gate(name, count, size)
+        gate = permits_gate(service, name, count, size, lease)
         timeout = checked_timeout(timeout)
         deadline = boottime.Deadline(timeout)
         async with AsyncExitStack() as stack:
-            async with self.lock(gate, timeout, lease, service=service):
+            async with AsyncLock(self, gate, timeout, False, None):
                 leases = []
                 for _ in range(count):
                     place = self.semaphore(

@@ -36,14 +36,12 @@ from habemus.client.asynchronous import AsyncCluster
 from habemus.client.blocking import checked_lease, checked_timeout
 from habemus.client.errors import HabemusError
 from habemus.client.protocol import AcquireRequest, AnyRequest
-from habemus.runtimes.live.clients.protocol import lock_name
+from habemus.runtimes.live.clients.protocol import BARRIERS, lock_name
 
 if TYPE_CHECKING:
     from habemus.client.backend import LockState
     from habemus.client.lease import Lease
 
-PREFIX = "barrier/"
-"""Prefix of the names of the locks that barriers are made of."""
 MOST_PARTIES = 64
 LABEL_LIMIT = 60
 """Characters of the label of a client that its parties keep."""
@@ -95,7 +93,7 @@ class Member:
     # Locks.
 
     def _lock(self, seat: int, kind: str = "") -> str:
-        return f"{PREFIX}{self._name}/{seat}{kind and '/' + kind}"
+        return f"{BARRIERS}{self._name}/{seat}{kind and '/' + kind}"
 
     def _others(self) -> list[int]:
         return [seat for seat in range(1, self._parties + 1) if seat != self.seat]

@@ -37,6 +37,7 @@ from habemus.runtimes.live.clients.protocol import (
     ELECTIONS,
     LABEL_LIMIT,
     LOCKS,
+    PERMITS,
     checked_name,
     lock_name,
 )
@@ -80,13 +81,17 @@ def semaphore_request(
     return SemaphoreRequest(service, checked_name(name), size, checked_lease(lease))
 
 
-def permits_gate(name: str, count: int, size: int) -> str:
-    """Return the lock of the client that collects places; `ValueError` if there are too few."""
+def permits_gate(
+    service: str, name: str, count: int, size: int, lease: float | None
+) -> AcquireRequest:
+    """Return the request for the lock of the client that collects places; `ValueError` if there are
+    too few.
+    """
     _check_size(size)
     given: object = count
     if not (isinstance(given, int) and _is_number(given) and 1 <= given <= size):
         raise ValueError(f"count={count!r}: semaphore {name!r} has {size} places; give 1 to {size}")
-    return f"permits/{checked_name(name)}"
+    return AcquireRequest(service, PERMITS + checked_name(name), checked_lease(lease))
 
 
 def _check_size(size: object) -> None:
@@ -334,11 +339,11 @@ class Cluster:
         timeout: seconds to wait for all of them together; None waits for ever.
         lease, on_lost, service: as in `Cluster.lock`.
         """
-        gate = permits_gate(name, count, size)
+        gate = permits_gate(service, name, count, size, lease)
         timeout = checked_timeout(timeout)
         deadline = boottime.Deadline(timeout)
         with ExitStack() as stack:
-            with self.lock(gate, timeout, lease, service=service):
+            with Lock(self, gate, timeout, False, None):
                 leases = []
                 for _ in range(count):
                     place = self.semaphore(

@@ -24,7 +24,7 @@ from habemus.client.asynchronous import AsyncLock
 from habemus.client.blocking import Lock, checked_lease, checked_timeout
 from habemus.client.errors import LockTimeout
 from habemus.client.protocol import AcquireRequest, AnyRequest
-from habemus.runtimes.live.clients.protocol import lock_name
+from habemus.runtimes.live.clients.protocol import READ_WRITE_LOCKS, lock_name
 
 if TYPE_CHECKING:
     from habemus.client.asynchronous import AsyncCluster
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 READERS = 16
 """Places of readers.  All clients of a lock must have the same number, so it is not an option."""
-PREFIX = "rwlock/"
-"""Prefix of the names of the locks that read-write locks are made of."""
 
 
 class Parts(NamedTuple):
@@ -49,11 +47,11 @@ def parts_of(service: str, name: str, lease: float | None, mode: str) -> Parts:
     """Return the locks; mode: read or write, for messages."""
     lock_name(name)
     shown = f"{mode} lock {name!r}"
-    names = [f"{PREFIX}{name}/{place}" for place in range(1, READERS + 1)]
+    names = [f"{READ_WRITE_LOCKS}{name}/{place}" for place in range(1, READERS + 1)]
     first = urandom(1)[0] % READERS  # so that clients do not all try the same place first
     around = (*names[first:], *names[:first])
     seconds = checked_lease(lease)
-    gate = AcquireRequest(service, f"{PREFIX}{name}/gate", seconds)
+    gate = AcquireRequest(service, f"{READ_WRITE_LOCKS}{name}/gate", seconds)
     places = [AcquireRequest(service, each, seconds) for each in names]
     for request in (gate, *places):
         request.shown = shown

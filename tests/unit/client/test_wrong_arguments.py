@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import habemus
+from habemus.cli import lock_arguments
 
 CLUSTER: Any = habemus.connect("127.0.0.1:1", name="me")
 WRONG: list[tuple[Callable[[Any], Any], str]] = [
@@ -140,3 +142,57 @@ def test_asynchronous_objects_say_what_they_are() -> None:
             assert repr(held).startswith("<AsyncHeldLock: <Lease of repr-of-a-task, tok")
 
     asyncio.run(run())
+
+
+RESERVED = {
+    "leader/x": "elections",
+    "semaphore/x/1": "semaphores",
+    "rwlock/x/gate": "read-write locks",
+    "barrier/x/1": "barriers",
+    "permits/x": "permits",
+}
+URLS = (
+    "127.0.0.1:1",
+    "local",
+    "redis://127.0.0.1:1",
+    "postgresql://127.0.0.1:1/d",
+    "etcd://127.0.0.1:1",
+    "zookeeper://127.0.0.1:1",
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize(("name", "what"), RESERVED.items())
+def test_no_lock_has_a_name_of_another_kind(url: str, name: str, what: str) -> None:
+    async def refuse() -> None:
+        cluster = habemus.connect(url)._asynchronous_copy()
+        with pytest.raises(ValueError, match=f"is the prefix of {what}"):
+            cluster.lock(name)
+        with pytest.raises(ValueError, match=f"is the prefix of {what}"):
+            await cluster.try_lock(name)
+
+    with closing(habemus.connect(url)) as cluster:
+        for take in (cluster.lock, cluster.try_lock, cluster.read_write_lock):
+            with pytest.raises(ValueError, match=f"is the prefix of {what}"):
+                take(name).__enter__()  # type: ignore[union-attr]
+        with (
+            pytest.raises(ValueError, match=f"is the prefix of {what}"),
+            cluster.acquire_all(["x", name]),
+        ):
+            pass
+    asyncio.run(refuse())
+
+
+@pytest.mark.parametrize(("name", "what"), RESERVED.items())
+def test_no_lock_of_a_command_has_a_name_of_another_kind(
+    name: str, what: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert lock_arguments.run("lock", ["--cluster", "local", name, "--", "true"]) != 0
+    [line] = capfd.readouterr().err.splitlines()
+    assert f"is the prefix of {what}; choose another name" in line
+
+
+@pytest.mark.parametrize("name", ["rwlocks/x", "rwlock", "x/barrier/y", "Permits/x"])
+def test_other_names_with_a_slash_are_taken(name: str, tmp_path: Path) -> None:
+    with habemus.connect(f"local://{tmp_path}/locks") as cluster, cluster.lock(name) as lease:
+        assert lease.name == name

@@ -88,8 +88,21 @@ ELECTIONS = "leader/"
 """Prefix of elections: the leader holds the lock of that name."""
 SEMAPHORES = "semaphore/"
 """Prefix of the places of a semaphore: its name and the number of the place follow."""
+READ_WRITE_LOCKS = "rwlock/"
+BARRIERS = "barrier/"
+PERMITS = "permits/"
 RESERVED = (ELECTIONS, SEMAPHORES)
 """Prefixes of names that a plain request may not have."""
+KINDS = {
+    ELECTIONS: "elections",
+    SEMAPHORES: "semaphores",
+    READ_WRITE_LOCKS: "read-write locks",
+    BARRIERS: "barriers",
+    PERMITS: "permits",
+}
+"""Kinds of names by their prefixes.  Clients build the last three of plain locks, so nodes accept
+such names, and a program that names a lock so is refused by its client.
+"""
 LOCKS = "locks"
 """The default service."""
 TRY_MS = 250
@@ -113,12 +126,12 @@ def checked_name(name: str) -> str:
 
 
 def lock_name(name: str) -> str:
-    """Return the name; raise `ValueError` if it is reserved for elections or semaphores."""
-    if checked_name(name).startswith(RESERVED):
-        is_election = name.startswith(ELECTIONS)
-        prefix, what = (ELECTIONS, "elections") if is_election else (SEMAPHORES, "semaphores")
+    """Return the name; raise `ValueError` if it is reserved for something else than a lock."""
+    prefix, slash, _ = checked_name(name).partition("/")
+    what = KINDS.get(prefix + slash)
+    if what is not None:
         raise ValueError(
-            f"{name!r} is not a name for a lock: {prefix!r} is the prefix of {what}; choose"
+            f"{name!r} is not a name for a lock: {prefix + slash!r} is the prefix of {what}; choose"
             " another name"
         )
     return name
