@@ -41,7 +41,9 @@ def new_token() -> str:
 
 def is_token(given: object, token: str) -> bool:
     """Compare in constant time."""
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), token.encode())
+    return isinstance(given, str) and hmac.compare_digest(
+        given.encode(errors="replace"), token.encode()
+    )
 
 
 class OriginGuard:

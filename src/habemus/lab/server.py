@@ -24,6 +24,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from habemus.lab.guard import OriginGuard, is_token, new_token
 from habemus.lab.listing import listing
+from habemus.lab.strangers import Strangers
 from habemus.lab.worker import SESSION, WorkerEnded, WorkerLimits, WorkerProcess
 
 HOST = "127.0.0.1"
@@ -56,6 +57,7 @@ class LabServer:
     session: str = SESSION
     token: str = field(default_factory=new_token)
     sessions: int = 0
+    strangers: Strangers = field(default_factory=Strangers)
 
     @property
     def url(self) -> str:
@@ -74,6 +76,7 @@ class LabServer:
                 first = _decoded(await websocket.receive_text())
         except (TimeoutError, WebSocketDisconnect, KeyError):
             first = None
+        self.strangers.forget(websocket.client)
         if first is None or not is_token(first.get("token"), self.token):
             await _close(websocket, 4401, "wrong token")
         elif self.sessions >= MOST_SESSIONS:
@@ -181,6 +184,7 @@ def listen(port: int) -> socket.socket:
 def config_of(lab: LabServer) -> uvicorn.Config:
     return uvicorn.Config(
         lab.application(),
+        http=lab.strangers.protocol(),
         log_level="critical",
         access_log=False,
         lifespan="off",
@@ -189,7 +193,6 @@ def config_of(lab: LabServer) -> uvicorn.Config:
         ws="websockets-sansio",
         ws_max_size=MESSAGE_BYTES,
         ws_per_message_deflate=False,
-        limit_concurrency=128,
         timeout_graceful_shutdown=1,
     )
 

@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ import uvicorn
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from habemus.lab import server
+from habemus.lab import server, strangers
 from habemus.lab.server import LabServer, PortTaken, listen, page_files
 from habemus.lab.worker import WorkerLimits
 
@@ -99,9 +99,18 @@ def test_files_of_the_page_are_all_that_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [None, '{"token": "wrong"}', '{"token": null}', "no JSON", "[]", "[" * 100_000]
+    "first",
+    [
+        None,
+        '{"token": "wrong"}',
+        *(f'{{"token": {each}}}' for each in ("null", "5", "true", "[]", "{}", "NaN", '"\\ud800"')),
+        b'{"token": "bytes"}',
+        "no JSON",
+        "[]",
+        "[" * 100_000,
+    ],
 )
-def test_a_session_needs_the_token(first: str | None) -> None:
+def test_a_session_needs_the_token(first: str | bytes | None) -> None:
     async def test(lab: LabServer) -> None:
         async with session(lab) as page:
             await page.send(first if first is not None else '{"id": 1, "do": "echo"}')
@@ -171,6 +180,40 @@ def test_pages_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             await welcomed(lab, page)
             with pytest.raises(ConnectionClosed, match="close one"):
                 await welcomed(lab, another)
+
+    run(test)
+
+
+def test_connections_without_a_token_do_not_keep_a_page_out() -> None:
+    async def test(lab: LabServer) -> None:
+        async with AsyncExitStack() as stack:
+            page = await stack.enter_async_context(session(lab))
+            await welcomed(lab, page)
+            for _ in range(140):
+                await stack.enter_async_context(session(lab))
+            for _ in range(140):
+                _, writer = await asyncio.open_connection("127.0.0.1", lab.port)
+                stack.callback(writer.close)
+            assert (await asyncio.to_thread(get, lab, "/"))[0] == 200
+            assert len(lab.strangers) <= strangers.MOST_STRANGERS
+            another = await stack.enter_async_context(session(lab))
+            await welcomed(lab, another)
+            for each in (page, another):
+                assert [reply["is"] for reply in await ask(each, "echo")] == ["echo", "pid"]
+
+    run(test)
+
+
+def test_connections_that_have_ended_are_forgotten() -> None:
+    async def test(lab: LabServer) -> None:
+        async with session(lab) as page:
+            await welcomed(lab, page)
+            assert len(lab.strangers) == 0
+            async with session(lab):
+                assert len(lab.strangers) == 1
+            await asyncio.to_thread(get, lab, "/")
+            while len(lab.strangers):
+                await asyncio.sleep(0)
 
     run(test)
 
