@@ -41,7 +41,8 @@ class Strangers:
         strangers = self
 
         class Protocol(H11Protocol):
-            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                assert isinstance(transport, asyncio.Transport)
                 strangers.add(transport)
                 super().connection_made(transport)
 
