@@ -7,6 +7,7 @@ oldest, so they cannot keep the page of the user out, whose requests take a mome
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -42,9 +43,9 @@ class Strangers:
 
         class Protocol(H11Protocol):
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
-                assert isinstance(transport, asyncio.Transport)
-                strangers.add(transport)
-                super().connection_made(transport)
+                connected = cast(asyncio.Transport, transport)
+                strangers.add(connected)
+                super().connection_made(connected)
 
             def connection_lost(self, exc: Exception | None) -> None:
                 strangers.forget(self.client)
