@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -542,3 +543,43 @@ def test_the_lock_survives_the_crash_of_a_minority_and_of_no_more(size: int) -> 
         report = execute(Setup(LEASED, size, asks=asks, faults=crashes, until="3s"))
         entered = [event for event in traced(report).events if event.name == "Granted"]
         assert len(entered) == (2 if crashed <= (size - 1) // 2 else 0), report.why
+
+
+# A process that is down.
+
+
+def waits(algorithm: str, size: int, askers: list[int], crashed: int | None) -> list[int]:
+    """Return how long each of two processes waits that take turns; another one may be down."""
+    report = execute(
+        Setup(
+            algorithm,
+            size,
+            asks=tuple(f"{askers[turn % 2]}@{1_000 + 4 * turn}ms+3ms" for turn in range(40)),
+            faults=() if crashed is None else (("crash", f"{crashed}@200ms"),),
+        )
+    )
+    since: dict[int, int] = {}
+    found = []
+    for event in traced(report).events:
+        if event.name == "acquire":
+            since[event.process] = event.time
+        elif event.name == "Granted":
+            found.append(event.time - since[event.process])
+    assert len(found) == 40
+    return found
+
+
+@pytest.mark.parametrize("crashed", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("algorithm", [RECORDED, LEASED, f"{LEASED}-members"])
+def test_a_process_that_is_down_delays_each_of_two_others_once_at_most(
+    algorithm: str, crashed: int
+) -> None:
+    """The coordinator asks the processes that answered last to record a loan."""
+    for size in (3, 5):
+        if crashed > size:
+            continue
+        askers = [process for process in range(1, size + 1) if process != crashed][-2:]
+        healthy = waits(algorithm, size, askers, None)
+        degraded = waits(algorithm, size, askers, crashed)
+        assert median(degraded) <= 2 * median(healthy)
+        assert len([wait for wait in degraded if wait > 2 * max(healthy)]) <= len(askers)

@@ -204,7 +204,8 @@ class ElectedCoordinator(Participant):
     @whenever(knows_enough)
     def settle(self) -> None:
         self.settled = True
-        self.prompt = self.everybody(first=self.answers)
+        self.prompt = self.everybody()
+        self.put_first(self.answers)
         if self.lease and self.loan is not None:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
@@ -317,7 +318,10 @@ class ElectedCoordinator(Participant):
             counted = self.will_have_recorded()
             others = sorted(self.prompt, key=lambda other: other != process)
             missing = self.majority() - len(counted)
-            self.have_recorded_by([other for other in others if other not in counted][:missing])
+            asked = [other for other in others if other not in counted][:missing]
+            # They are asked again only when they have answered, or all others have been asked.
+            self.prompt = [each for each in self.prompt if each not in asked] + asked
+            self.have_recorded_by(asked)
 
     # Lending to another process what an application took along.
 
@@ -412,7 +416,7 @@ class ElectedCoordinator(Participant):
     def grant(self) -> None:
         assert self.loan is not None
         self.lending = self.lapsed = False
-        self.prompt = self.everybody(first=self.recorders)
+        self.put_first(self.recorders)
         others = self.knows_of_others = self.do_others_wait()
         if others:
             self.have_records.add(self.loan.borrower)
@@ -515,8 +519,14 @@ class ElectedCoordinator(Participant):
         """Return the number of processes that must have recorded a loan."""
         return self.majority() if self.recording == "majority" else 1
 
-    def everybody(self, first: set[ProcessId]) -> list[ProcessId]:
-        return sorted(first) + [peer for peer in self.peers if peer not in first]
+    def everybody(self) -> list[ProcessId]:
+        return [self.me, *self.peers]
+
+    def put_first(self, answered: set[ProcessId]) -> None:
+        """Note which processes answered last; the others keep their order.  A loan that no other
+        process had to record says nothing about them.
+        """
+        self.prompt = sorted(self.prompt, key=lambda each: each not in answered)
 
     def majority(self) -> int:
         return more_than_half(len(self.peers) + 1)

@@ -58,8 +58,8 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
     def majority(self) -> int:
         return more_than_half(len(self.members))
 
-    def everybody(self, first: set[ProcessId]) -> list[ProcessId]:
-        return sorted(self.members, key=lambda each: (each not in first, each))
+    def everybody(self) -> list[ProcessId]:
+        return list(self.members)
 
     def knows_enough(self) -> bool:
         return self.coordinator == self.me and not self.settled and self.is_majority(self.answers)
@@ -93,7 +93,8 @@ class ElectedCoordinatorMembers(ElectedCoordinator):
             self.begin_life(members.version)
         self.version, self.members = members.version, members.members
         if self.coordinator == self.me:
-            self.prompt = self.everybody(first=self.recorders)
+            known = [each for each in self.prompt if each in self.members]
+            self.prompt = known + [each for each in self.members if each not in known]
             if self.lending:
                 self.have_recorded_by(self.without_record())
 
