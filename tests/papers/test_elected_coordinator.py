@@ -493,7 +493,11 @@ def test_over_any_election(election: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", ["elected_by=lot", "recording=some", "lease=-1", "lease=50", "block=0"]
+    "option",
+    [
+        *("elected_by=lot", "recording=some", "lease=-1", "lease=50", "block=0"),
+        *("largest_count=0", "largest_count=4294967296"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(option: str) -> None:
     with pytest.raises(MistakeInPlan):
@@ -583,3 +587,42 @@ def test_a_process_that_is_down_delays_each_of_two_others_once_at_most(
         degraded = waits(algorithm, size, askers, crashed)
         assert median(degraded) <= 2 * median(healthy)
         assert len([wait for wait in degraded if wait > 2 * max(healthy)]) <= len(askers)
+
+
+# The end of the count of a term.
+
+
+@pytest.mark.parametrize("algorithm", [RECORDED, LEASED, PLAIN, f"{LEASED}-members"])
+def test_a_new_term_begins_before_a_block_of_tokens_goes_beyond_the_last_one(
+    algorithm: str,
+) -> None:
+    """11 tokens are no room for a third block of 4: so the coordinator begins the next term, and
+    stays the coordinator.
+    """
+    options = ("block=4", "largest_count=11")
+    report = execute(Setup(algorithm, 3, options=options, requests=12, workload="burst"))
+    found = [token for _, token in tokens(report)]
+    assert len(found) == 36
+    assert found == sorted(set(found))
+    assert max(count for _, count in found) <= 11
+    ended = [event for event in traced(report).events if event.name == "TermUsedUp"]
+    assert len(ended) == found[-1][0] - found[0][0] >= 2
+    assert {event.process for event in ended} == {ended[0].process}
+    assert report.verdict is Verdict.HOLDS, report.why
+
+
+def test_a_claim_waits_for_the_next_term() -> None:
+    """A claim takes a new token, and there is none: the application goes on in the next term."""
+    options = ("moves=1", "largest_count=1")
+    report = execute(Setup(RECORDED, 3, options=options, asks=("2@50ms+20ms",)))
+    resumed = [event.time for event in traced(report).events if event.name == "Resumed"]
+    used_up = [event.time for event in traced(report).events if event.name == "TermUsedUp"]
+    assert len(resumed) == len(used_up) == 1
+    assert used_up[0] < resumed[0]
+    assert verdicts(report)["ME1"] is Verdict.HOLDS
+
+
+def test_without_terms_the_lock_ends_and_no_token_falls() -> None:
+    options = ("elected_by=bully", "largest_count=3")
+    report = execute(Setup(RECORDED, 3, options=options, requests=2))
+    assert [token for _, token in tokens(report)] == [(0, 1), (0, 2), (0, 3)]

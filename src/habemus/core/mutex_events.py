@@ -19,6 +19,7 @@ MutexChange: TypeAlias = Literal[
     "break_off",  # it has left without a release, and may go on at another process
     "resume",  # it goes on
     "crash",
+    "term",  # the tokens of a term are used up
 ]
 
 CHANGES: Mapping[tuple[str, str], MutexChange] = {
@@ -29,6 +30,7 @@ CHANGES: Mapping[tuple[str, str], MutexChange] = {
     ("request", "move"): "move",
     ("request", "break_off"): "break_off",
     ("indicate", "Resumed"): "resume",
+    ("indicate", "TermUsedUp"): "term",
     ("crash", ""): "crash",
 }
 """Meaning of an event of the topmost part, by its kind and name."""

@@ -1,9 +1,10 @@
 """Fencing tokens: whole numbers that grow, across crashes, restarts and changes of leader.
 
 A token is made of the term of the coordinator and its count of grants: term * 2**32 + count.  So
-tokens compare as plain numbers, for up to 2**32 grants of a lock in one term.  A token has at most
-63 bits and fits into an integer column of any database.  For people it is written as term and
-count: the third grant of term 2 has token 2.3, the number 8589934595.
+tokens compare as plain numbers.  A term has at most 2**32 - 1 tokens; then the coordinator begins
+the next one.  A token has at most 63 bits and fits into an integer column of any database.  For
+people it is written as term and count: the third grant of term 2 has token 2.3, the number
+8589934595.
 """
 
 from __future__ import annotations

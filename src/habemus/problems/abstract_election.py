@@ -46,6 +46,7 @@ class Settle(Timer):
 class AbstractElection(Election):
     scope = "term"
     callers = "none"
+    can_resign = True
 
     terms: Const[int] = 2  # how many there are
     term: Durable[int] = 0  # the newest that it has named
@@ -98,6 +99,10 @@ class AbstractElection(Election):
     def doubt(self, _: Doubt) -> None:
         self.name_leader(None, self.choose(self.terms_to_doubt()))
 
+    def resign(self, heir: ProcessId) -> None:
+        if self.leader == self.me:
+            self.name_leader(None, self.term)
+
     def name_leader(self, leader: ProcessId | None, term: int) -> None:
         self.leader, self.term = leader, term
         self.indicate(Leader(leader, term))
@@ -125,6 +130,9 @@ class SettledElection(AbstractElection):
 
     def on_start(self) -> None:
         self.set_timer(Settle(), after=ANY_TIME)
+
+    def resign(self, heir: ProcessId) -> None:
+        """Do nothing: the processes follow one leader for ever."""
 
     @upon(Settle)
     def settle(self, _: Settle) -> None:

@@ -72,11 +72,19 @@ class Election(Process):
     """
     duration: ClassVar[int | None] = None
     """Default duration of a run after its last fault, where the processes never become idle."""
+    can_resign: ClassVar[bool] = False
+    """Whether a leader can step down in its own term."""
 
     @request
     @abstractmethod
     def elect(self) -> None:
         """Call an election: there is no leader yet, or the application suspects it."""
+
+    def resign(self, heir: ProcessId) -> None:
+        """Step down in favour of a peer, if this process leads and `can_resign`."""
+
+    def begin_term(self, after: int) -> None:
+        """Begin a new term if this process leads the given one, and the election has terms."""
 
     def may_change(self) -> bool:
         """Return whether this process leads, and can change the members now."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from habemus.core import Indication, ProcessId
 from habemus.core.events import Event
@@ -33,6 +33,8 @@ FENCE = Property(
 
 Token: TypeAlias = tuple[int, int]
 """The term of the coordinator that granted, and its count of grants: 2.3 in texts."""
+LARGEST_COUNT: Final = (1 << 32) - 1
+"""Largest count of a token: live nodes give clients both parts in one number."""
 
 
 class GrantedWithToken(Granted):
@@ -45,6 +47,14 @@ class LockLostWithToken(Indication):
     """The process has left the critical section because its lease expired; another may enter."""
 
     token: Token
+
+
+class TermUsedUp(Indication):
+    """The coordinator has no token left in this term.  Its election begins a new one; where many
+    locks share an election, the runtime passes this on to it.
+    """
+
+    term: int
 
 
 class ResumedWithToken(Resumed):

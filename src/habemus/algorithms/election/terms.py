@@ -96,6 +96,7 @@ class Terms(Election):
     shows = ("term", "stage", "voted_for", "leader")
     scope = "term"
     callers = "none"
+    can_resign = True
     duration = 2_000_000
     assumes = Assumptions(
         links=Links.MOSTLY_RELIABLE,
@@ -251,6 +252,14 @@ class Terms(Election):
             self.broadcast(Resignation(self.term, heir))
             self.cease_to_lead()
             self.follow(None)
+
+    @request
+    def begin_term(self, after: int) -> None:
+        """Stand for the next term, if this process leads the given one.  No pre-vote is needed: the
+        leader itself ends its term.
+        """
+        if self.stage == LEADING and self.term == after:
+            self.stand()
 
     @upon(Resignation)
     def succeed_or_back(self, sender: ProcessId, resignation: Resignation) -> None:

@@ -79,7 +79,7 @@ from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
 from habemus.core.quorums import more_than_half
 from habemus.core.system import complete
 from habemus.problems.election import Election
-from habemus.problems.fencing import Token
+from habemus.problems.fencing import LARGEST_COUNT, TermUsedUp, Token
 from habemus.problems.mutex import MutexCosts, average
 
 ELECTIONS: dict[str, type[Election]] = {
@@ -145,6 +145,7 @@ class ElectedCoordinator(Participant):
     recorders: set[ProcessId] = set()  # who has recorded it
     knows_of_others: bool = False  # the borrower knows whether others wait
     last: int = 0  # the count of the last token of this term that may have been used
+    awaits_term: bool = False  # no block of tokens is left, and a new term was asked for
     prompt: list[ProcessId] = []  # all processes, those that answered last first
     have_records: set[ProcessId] = set()  # others that may have recorded a loan, and not its end
     claims: list[tuple[ProcessId, int, Token]] = []  # requests for what is lent, not decided yet
@@ -162,6 +163,7 @@ class ElectedCoordinator(Participant):
         self.former = None
         self.knows_borrower = self.state == HELD
         self.settled = self.lapsed = self.lending = self.knows_of_others = False
+        self.awaits_term = False
         self.last = 0
         self.have_records = set()
         self.broadcast(Inquire(self.term))
@@ -204,8 +206,9 @@ class ElectedCoordinator(Participant):
     @whenever(knows_enough)
     def settle(self) -> None:
         self.settled = True
-        self.prompt = self.everybody()
-        self.put_first(self.answers)
+        if self.recording == "majority":
+            self.prompt = self.everybody()
+            self.put_first(self.answers)
         if self.lease and self.loan is not None:
             self.set_timer(Overdue(self.term, self.loan.token), after=self.outlasting())
 
@@ -296,7 +299,7 @@ class ElectedCoordinator(Participant):
         if self.coordinator != self.me or not self.settled or self.lending or not self.queue:
             return False
         borrowing = self.borrowing()
-        return borrowing is None or borrowing in self.queue
+        return not self.is_used_up() if borrowing is None else borrowing in self.queue
 
     @whenever(can_lend)
     def lend(self) -> None:
@@ -337,7 +340,11 @@ class ElectedCoordinator(Participant):
     def can_decide(self) -> bool:
         """Return whether the coordinator knows what is lent, and a process claims it."""
         return (
-            self.coordinator == self.me and self.settled and not self.lending and self.claims != []
+            self.coordinator == self.me
+            and self.settled
+            and not self.lending
+            and self.claims != []
+            and not self.is_used_up()
         )
 
     @whenever(can_decide)
@@ -384,6 +391,28 @@ class ElectedCoordinator(Participant):
             # lent by another coordinator of this term: the election has no terms
             return (self.term, self.loan.token[1] + self.block)
         return (self.term, self.last + 1)
+
+    def is_used_up(self) -> bool:
+        """Return whether the next block of tokens would go beyond the last token of this term."""
+        return self.next_token()[1] + self.block - 1 > self.largest_count
+
+    def needs_term(self) -> bool:
+        """Return whether a process waits for a token, and none is left in this term."""
+        return (
+            self.coordinator == self.me
+            and self.settled
+            and not (self.lending or self.awaits_term)
+            and (self.claims != [] or (self.queue != [] and self.borrowing() is None))
+            and self.is_used_up()
+        )
+
+    @whenever(needs_term)
+    def ask_for_term(self) -> None:
+        """Have the election begin a new term, in which tokens are counted anew."""
+        self.awaits_term = True
+        self.set_timer(Remind(self.term), after=self.patience)
+        self.election.begin_term(self.term)
+        self.indicate(TermUsedUp(self.term))
 
     def have_recorded_by(self, processes: Sequence[ProcessId]) -> None:
         assert self.loan is not None
@@ -487,7 +516,7 @@ class ElectedCoordinator(Participant):
         self.loan = None
         self.ended, self.attempts = {}, {}
         self.answers, self.recorders, self.have_records = set(), set(), set()
-        self.knows_borrower = self.knows_of_others = self.lapsed = False
+        self.knows_borrower = self.knows_of_others = self.lapsed = self.awaits_term = False
         self.lent_at = 0
 
     def is_at_rest(self) -> bool:
@@ -520,7 +549,7 @@ class ElectedCoordinator(Participant):
         return self.majority() if self.recording == "majority" else 1
 
     def everybody(self) -> list[ProcessId]:
-        return [self.me, *self.peers]
+        return sorted((self.me, *self.peers))
 
     def put_first(self, answered: set[ProcessId]) -> None:
         """Note which processes answered last; the others keep their order.  A loan that no other
@@ -541,7 +570,7 @@ class ElectedCoordinator(Participant):
         """
         if not self.is_for_coordinator(remind.term):
             return
-        self.knows_of_others = False
+        self.knows_of_others = self.awaits_term = False
         self.set_timer(remind, after=self.patience)
         borrowing = self.borrowing()
         for peer in self.peers:
@@ -594,9 +623,9 @@ class ElectedCoordinator(Participant):
         `elected_by` names.
         """
         variables = cls.__variables__
-        elected_by, recording, lease, block, turns = (
+        elected_by, recording, lease, block, turns, largest = (
             options.get(name, variables[name].default)
-            for name in ("elected_by", "recording", "lease", "block", "turns")
+            for name in ("elected_by", "recording", "lease", "block", "turns", "largest_count")
         )
         if elected_by not in ELECTIONS:
             raise MistakeInPlan(
@@ -607,6 +636,11 @@ class ElectedCoordinator(Participant):
             raise MistakeInPlan(f"a loan is recorded by a majority or by none, not by {recording}")
         if not (isinstance(block, int) and 1 <= block <= MOST_TOKENS):
             raise MistakeInPlan(f"a loan has 1 to {MOST_TOKENS} tokens, not {block}")
+        if not (isinstance(largest, int) and block <= largest <= LARGEST_COUNT):
+            raise MistakeInPlan(
+                f"a term has from one block of tokens, here {block}, to {LARGEST_COUNT} tokens, not"
+                f" {largest}"
+            )
         if not (isinstance(turns, int) and 0 <= turns < MOST_TOKENS):
             raise MistakeInPlan(f"a recalled loan serves 0 to {MOST_TOKENS - 1} turns, not {turns}")
         if not (isinstance(lease, int) and (lease == 0 or lease >= 100)):

@@ -38,9 +38,11 @@ from habemus.algorithms.mutex.ricart_agrawala import HELD, RELEASED, WANTED, Sta
 from habemus.core import Const, Durable, Message, ProcessId, Timer, Uses, Value, request, upon
 from habemus.problems.election import Election, Leader
 from habemus.problems.fencing import (
+    LARGEST_COUNT,
     GrantedWithToken,
     LockLostWithToken,
     ResumedWithToken,
+    TermUsedUp,
     Token,
 )
 from habemus.problems.mutex import Mutex
@@ -177,7 +179,7 @@ LIFE = 1 << 40
 
 
 class Participant(Mutex):
-    indications = (GrantedWithToken, LockLostWithToken, ResumedWithToken)
+    indications = (GrantedWithToken, LockLostWithToken, ResumedWithToken, TermUsedUp)
     withdraws = True
     can_move = True
 
@@ -188,6 +190,7 @@ class Participant(Mutex):
         0  # how many numbers of requests are set aside by one visit to stable memory
     )
     block: Const[int] = 1  # how many tokens a loan has, and so how many entries
+    largest_count: Const[int] = LARGEST_COUNT  # of the tokens of one term
     turns: Const[int] = 0  # how many more entries a loan serves after a recall
     moves: Const[int] = 0  # how often an application moves, in runs and searches
     breaks: Const[bool] = True  # in searches, whether it may leave without a word as well
@@ -542,8 +545,12 @@ class Participant(Mutex):
         return term == self.term
 
     def is_from_coordinator(self, sender: ProcessId, term: int) -> bool:
+        """Follow the coordinator of a newer term.  Return whether a message is current.
+
+        A process that has resigned does not coordinate again because a message to itself was late.
+        """
         current = self.is_current(term)
-        if current and self.coordinator is None:
+        if current and self.coordinator is None and sender != self.me:
             self.coordinator = sender
         return current
 
@@ -556,6 +563,11 @@ class Participant(Mutex):
             self.take_over()
         if self.coordinator is not None and self.needs_an_answer():
             self.ask()
+
+    @request
+    def resign(self, heir: ProcessId) -> None:
+        """Cease to coordinate, if the election can: an orderly shutdown begins so."""
+        self.election.resign(heir)
 
     @abstractmethod
     def take_over(self) -> None:

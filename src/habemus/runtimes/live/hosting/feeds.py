@@ -3,6 +3,9 @@
 So many locks share one election.  News reach an instance before any other event, as if each had an
 election of its own: the time slices in which all of them are told make no difference to it.
 
+A lock whose coordinator has used up the tokens of a term indicates that, and the node passes it on
+to the election, which begins a new term for all locks.
+
 Where members change, an election waits until the processes above it confirm the present members.
 It gets the confirmation of all instances together: of those in use at this node, and of the
 representative for the idle ones (docs/members.md).
@@ -10,6 +13,8 @@ representative for the idle ones (docs/members.md).
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import cast
@@ -17,12 +22,15 @@ from typing import cast
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication, Timer
 from habemus.problems.election import Election
+from habemus.problems.fencing import TermUsedUp
 from habemus.problems.mutex import Mutex
 from habemus.runtimes.live.hosting.instance import Instance, Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Feed, Service
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.steps import Steps
 from habemus.runtimes.live.hosting.timers import Timers
+
+log = logging.getLogger("habemus.live")
 
 CONFIRM_US = 20_000
 """How often a node looks whether all instances have confirmed the members."""
@@ -54,18 +62,22 @@ class Feeds:
         self.sources: dict[tuple[int, str], list[Listener]] = {}
         """The instances that feed others, and their listeners."""
         self._growing: dict[int, tuple[int, str]] = {}  # services that confirm members, to whom
+        self.feedback: dict[int, dict[type[Indication], tuple[Listener, ...]]] = {}
+        """The listeners to some indications of the instances of each service."""
+        self._used_up: dict[tuple[int, str], int] = {}  # the last term without tokens, by election
         index_of = {service.name: index for index, service in enumerate(services)}
         for index, service in enumerate(services):
             if service.feed is not None:
                 source = (index_of[service.feed.service], service.feed.instance)
                 listener = partial(self._hear, index, service.feed)
                 self.sources.setdefault(source, []).append(listener)
+                self.feedback[index] = {TermUsedUp: (partial(self._hear_used_up, source),)}
                 if service.grows:
                     self._growing[index] = source
 
-    def begin(self, steps: Steps, slices: TimeSlicer, timers: Timers) -> None:
-        """Carry out the deliveries of news by these from now on."""
-        self._steps, self._slices, self._timers = steps, slices, timers
+    def begin(self, steps: Steps, slices: TimeSlicer, timers: Timers, counts: Counter[str]) -> None:
+        """Carry out the deliveries of news by these from now on, and count terms that end."""
+        self._steps, self._slices, self._timers, self._counts = steps, slices, timers, counts
         if self._growing:
             self._timers.set(CONFIRM_US, self._look_for_confirmations)
 
@@ -90,6 +102,21 @@ class Feeds:
             for instance in affected:
                 instance.unheard.append(news)
             self._slices.run(feed, self._tell_all(affected))
+
+    def _hear_used_up(
+        self, source: tuple[int, str], process: ProcessId, indication: Indication
+    ) -> None:
+        """Have the election begin a new term if a lock has no token left in this one."""
+        if not isinstance(indication, TermUsedUp) or process != self._me:
+            return
+        election = self._instances.get(source)
+        if election is None or not election.processes[self._me].has_request("begin_term"):
+            return
+        if self._used_up.get(source) != indication.term:
+            self._used_up[source] = indication.term
+            self._counts["used-up terms"] += 1
+            log.info("the tokens of term %d are used up: the next term begins", indication.term)
+        self._steps.request(election.processes[self._me], "begin_term", (indication.term,), None)
 
     def _tell_all(self, instances: list[Instance]) -> Iterator[None]:
         for instance in instances:

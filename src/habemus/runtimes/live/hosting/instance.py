@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -121,6 +121,9 @@ class LocalProcess:
         for part in self.pure.parts:
             part.peers = peers
 
+    def has_request(self, name: str) -> bool:
+        return name in type(self.pure.parts[0]).__behaviour__.requests
+
     def is_initial(self) -> bool:
         return (
             not self.held
@@ -137,6 +140,7 @@ class Instance:
         "after_delivery",
         "besides",
         "failed",
+        "feedback",
         "is_used",
         "listeners",
         "name",
@@ -163,6 +167,8 @@ class Instance:
         self.name = name
         self.title = f"{service.name}/{name}"
         self.listeners: list[Listener] = []
+        # listeners of the node to some indications, which do not keep the instance in use
+        self.feedback: Mapping[type[Indication], tuple[Listener, ...]] = {}
         self.after_delivery: Callable[[], None] | None = None  # called after every message
         self.failed: str | None = None  # why it has stopped
         self.unheard: list[Timer] = []  # news that its processes get before any other event

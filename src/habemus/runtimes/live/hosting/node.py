@@ -267,7 +267,7 @@ class Node:
             self.counts,
             self._turn,
         )
-        self._feeds.begin(self._steps, self._slices, self._timers)
+        self._feeds.begin(self._steps, self._slices, self._timers, self.counts)
         self._idle.begin(self._steps, self._slices)
         await self._monitor.start(self._steps)
         if self._membership.is_complete:
@@ -403,11 +403,7 @@ class Node:
             for instance in self._instances.values()
             if self._leader_of(instance) == self.me and instance.failed is None
         ]
-        led = [
-            each
-            for each in led
-            if "resign" in type(each.processes[self.me].pure.parts[0]).__behaviour__.requests
-        ]
+        led = [each for each in led if each.processes[self.me].has_request("resign")]
         if not led or not successors or self._is_hurried or self.failure.done():
             return
         for instance in led:
@@ -644,6 +640,7 @@ class Node:
         instance = self._new_instance(index, name)
         # subscribed before it starts: its first indications count too
         instance.listeners += self._feeds.sources.get((index, name), ())
+        instance.feedback = self._feeds.feedback.get(index, {})
         if isinstance(next(iter(instance.service.system.plans.values())), Election | Detector):
             instance.listeners.append(partial(self._observations.note, instance))
             if instance.service.grows:

@@ -419,13 +419,12 @@ class Steps:
 
     @staticmethod
     def _indicate(local_process: LocalProcess, indication: Indication) -> None:
-        for listener in tuple(local_process.instance.listeners):
+        instance = local_process.instance
+        for listener in (*instance.feedback.get(type(indication), ()), *instance.listeners):
             try:
                 listener(local_process.me, indication)
             except Exception:
-                log.exception(
-                    "a listener to the indications of %s raised", local_process.instance.title
-                )
+                log.exception("a listener to the indications of %s raised", instance.title)
 
     def _send(
         self,

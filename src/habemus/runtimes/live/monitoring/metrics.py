@@ -42,6 +42,10 @@ TRAFFIC = {
     "turned away": ("habemus_turned_away", "Connections and locks beyond the limits of the node."),
     "stored": ("habemus_stored_entries", "Entries written to stable memory, and synced."),
     "written": ("habemus_written_entries", "Entries written to stable memory without a sync."),
+    "used-up terms": (
+        "habemus_used_up_terms",
+        "Terms that this node ended because their tokens were used up.",
+    ),
     "failed instances": ("habemus_failed_instances", "Locks and elections that have failed."),
 }
 """Metrics of the counts that a node keeps in any case."""

@@ -33,6 +33,7 @@ from habemus import boottime
 from habemus.core.node import Known, Stack
 from habemus.core.shapes import LenientTypes, Malformed, UnknownType
 from habemus.core.values import Message, Value
+from habemus.problems.fencing import LARGEST_COUNT
 from habemus.runtimes.live.peers.frames import (
     Challenge,
     Frame,
@@ -60,7 +61,6 @@ TERMS_PER_SECOND = 2
 TERMS_AHEAD = 1 << 24
 """How far a cluster may have come while a node was down: at two terms per second, 97 days."""
 LARGEST_TERM: Final = (1 << 31) - 1
-LARGEST_COUNT: Final = (1 << 32) - 1
 
 _HEADER = struct.Struct(">I")
 HEADER_SIZE = _HEADER.size
