@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -247,3 +248,27 @@ def test_of_two_claims_of_one_lock_at_two_nodes_only_one_is_granted(nodes: Nodes
         assert answers == ["granted", "refused"]
         for each in claims:
             each.close()
+
+
+@pytest.mark.parametrize("is_name", [True, False], ids=["name", "address"])
+def test_a_lock_outlives_the_only_node_that_its_client_was_given(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, is_name: bool
+) -> None:
+    """A name with several addresses, as a headless service has, or the address of one node."""
+    places = [nodes.address(number).rpartition(":") for number in (1, 2, 3)]
+    resolve = socket.getaddrinfo
+
+    def resolve_cluster(host: str, *given: Any, **more: Any) -> Any:
+        if host != "cluster.test":
+            return resolve(host, *given, **more)
+        return [found for ip, _, port in places for found in resolve(ip, int(port), **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_cluster)
+    given = "cluster.test:7400" if is_name else nodes.address(1)
+    with habemus.connect(given) as cluster, cluster.lock("report", timeout=SOON) as lease:
+        first = node_of(lease)
+        if is_name:  # its nodes do not tell usable addresses
+            session_of(lease).welcome["nodes"] = {"1": "", "2": "", "3": ""}
+        nodes.kill(first)
+        until(lambda: node_of(lease) != first or lease.lost, SOON)
+        lease.check()

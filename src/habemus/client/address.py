@@ -8,6 +8,7 @@ then the folder `.habemus` here, then the last folder of `habemus up`.
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -38,7 +39,16 @@ class ClusterAddress(NamedTuple):
     authority: str = ""  # the file of the certificate of the authority
     folder: str = ""  # of `habemus up`
     told: tuple[NodeAddress, ...] = ()
-    """Nodes that were added since: tried if none of the others answers."""
+    """Nodes that other nodes have named: tried if none of the others answers."""
+
+    @property
+    def is_one_socket(self) -> bool:
+        """Whether it is the local socket of a node, which the client does not leave."""
+        return len(self.nodes) == 1 and bool(self.nodes[0].path) and not self.folder
+
+    def resolved(self) -> ClusterAddress:
+        """Return the same with all addresses of a name that has several, as it resolves now."""
+        return self._replace(nodes=[each for node in self.nodes for each in _addresses(node)])
 
 
 def cluster_address(named: str | None = None) -> ClusterAddress:
@@ -70,14 +80,23 @@ def cluster_address(named: str | None = None) -> ClusterAddress:
 
 
 def told_nodes(welcome: dict[str, Any]) -> tuple[NodeAddress, ...]:
-    """Return the nodes that a node has named, if the members of its cluster have changed."""
-    if not welcome.get("configuration"):
-        return ()
+    """Return the nodes that a node has named."""
     found = []
     for text in welcome["nodes"].values():
         with suppress(ValueError, AttributeError):  # of a node that is not trusted
             found.append(_address(text))
     return tuple(found)
+
+
+def _addresses(node: NodeAddress) -> list[NodeAddress]:
+    if node.path:
+        return [node]
+    try:
+        found = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+    except OSError:  # the attempt to connect reports it
+        return [node]
+    places = list(dict.fromkeys((str(each[4][0]), int(each[4][1])) for each in found))
+    return [NodeAddress("", *each) for each in places] if len(places) > 1 else [node]
 
 
 def _in_folder(folder: str) -> ClusterAddress:
@@ -92,9 +111,9 @@ def _in_file(path: str) -> ClusterAddress:
         file = ClusterFile(path)
     except OSError as reason:
         raise Unreachable(f"{path}: {reason.strerror}") from None
-    nodes, socket = file.nodes(), file.socket()
-    local = [NodeAddress(file.path_of(socket.replace("{id}", str(node)))) for node in nodes]
-    places = [place for place in local if socket and os.path.exists(place.path)] + [
+    nodes, template = file.nodes(), file.socket()
+    local = [NodeAddress(file.path_of(template.replace("{id}", str(node)))) for node in nodes]
+    places = [place for place in local if template and os.path.exists(place.path)] + [
         NodeAddress(host=address.host, port=address.port) for address in nodes.values()
     ]
     secret_file, authority = file.text(("secret_file",)), file.text(("tls", "ca"))

@@ -375,6 +375,7 @@ def first_of(
     Each attempt may take its share of the time.
     """
     patience = CONNECT_SECONDS
+    cluster = cluster.resolved()
     if within is not None:
         count = len(cluster.nodes) + len(cluster.told)
         patience = min(patience, max(TRY_SECONDS, within / max(1, count)))

@@ -14,7 +14,7 @@ from time import sleep
 from typing import Any
 
 from habemus import boottime
-from habemus.client.address import NodeAddress, cluster_address, told_nodes
+from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.attempts import Attempts
 from habemus.client.backend import Backend, LockState
 from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
@@ -64,13 +64,13 @@ class LeftNodes:
 
     def add(self, session: NodeSession) -> None:
         self.addresses[session.address] = boottime.seconds()
-        self.told = told_nodes(session.welcome) or self.told
+        self.told = session.told() or self.told
         self._sessions = [each for each in (*self._sessions, session) if not each.over]
 
     def successor(self, session: NodeSession) -> NodeSession:
         """Open a session with another node, for leases of a session that has to leave its node."""
         self.addresses[session.address] = boottime.seconds()
-        self.told = told_nodes(session.welcome) or self.told
+        self.told = session.told() or self.told
         found = opened(
             self._named, self._credentials, session.label, self.addresses, 1.0, self.told
         )

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from weakref import WeakSet
 
 from habemus import boottime
-from habemus.client.address import ClusterAddress, NodeAddress
+from habemus.client.address import ClusterAddress, NodeAddress, told_nodes
 from habemus.client.connection import ConnectionClosed, NodeConnection, first_of
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
@@ -90,7 +90,7 @@ class NodeSession:
         self.credentials = credentials
         first = first_of(cluster, credentials, label, left, within)
         self.address: NodeAddress = first.address
-        self._knows_one = len(cluster.nodes) == 1  # of the nodes
+        self._is_at_socket = cluster.is_one_socket
         self.welcome = first.welcome
         self._offered_ms = {
             service: lease_ms_in(first.welcome, service) for service in first.welcome["services"]
@@ -177,7 +177,7 @@ class NodeSession:
         """
         return (
             self.successor is not None
-            and not (self._knows_one and not self.welcome.get("configuration"))
+            and not self._stays_at_socket()
             and self._keeper is not None
             and not self.over
             and (
@@ -285,6 +285,14 @@ class NodeSession:
         if line[0] != "refused":
             raise ProtocolError(f"{self.address} answers a request by {str(line[0])[:20]!r}")
         return RequestRefused(*line[1:])  # the node refuses everything on this connection
+
+    def told(self) -> tuple[NodeAddress, ...]:
+        """Return the nodes to which the client may go from this one, as the node has named them."""
+        return () if self._stays_at_socket() else told_nodes(self.welcome)
+
+    def _stays_at_socket(self) -> bool:
+        """Return whether the client was given one local socket only, and its node is a member."""
+        return self._is_at_socket and not self.welcome.get("configuration")
 
     def learn_from(self, connection: NodeConnection) -> None:
         """Note which nodes there are, as the node has told on a connection of this session."""

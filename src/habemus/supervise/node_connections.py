@@ -76,7 +76,8 @@ class NodeFinder:
         """Connect to a node; `NoNodeReached` if none answers, `CommandExit` if it never will."""
         within = None if deadline_us is None else max(0.0, (deadline_us - now_us()) / 1_000_000)
         try:
-            told = () if self._last is None else told_nodes(self._last.welcome)
+            last = self._last
+            told = () if last is None or last.is_only else told_nodes(last.welcome)
             cluster = cluster_address(self._named)._replace(told=told)
             credentials = Credentials.of_files(**self._credential_files).at(cluster)
         except Unreachable as reason:
@@ -91,6 +92,7 @@ class NodeFinder:
         except HabemusError as reason:
             raise CommandExit(UNREACHABLE, str(reason)) from None
         self._given[connection.address] = now_us()
-        connection.is_only = len(cluster.nodes) == 1 and not told_nodes(connection.welcome)
+        has_changed = bool(connection.welcome.get("configuration"))
+        connection.is_only = cluster.is_one_socket and not has_changed
         self._last = connection
         return connection

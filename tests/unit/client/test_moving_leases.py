@@ -240,7 +240,7 @@ def test_a_lease_with_little_time_left_is_renewed_at_once(
 ) -> None:
     """Its request has waited; the next heartbeat would come too late."""
     monkeypatch.setattr(client.here, "_wake_keeper", lambda: None)  # which would send one
-    client.here.protocol.beat_us = LEASE_MS * 1_000 // 3
+    client.here.protocol.beat_us = LEASE_MS * 1_000 // 10
     client.here._keeping = client.here.connection()
     client.acquire("x")
     assert not first.was_told("alive")
