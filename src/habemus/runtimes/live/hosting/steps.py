@@ -378,10 +378,11 @@ class Steps:
     def _stored(self, batch: int) -> None:
         if self._removals:
             self._removals = {key: each for key, each in self._removals.items() if each > batch}
-        for local_process in self._waiting.pop(batch, ()):
-            while local_process.held and local_process.held[0].batch <= batch:
-                _, cause, outputs, on_done = local_process.held.popleft()
-                self._release(local_process, cause, outputs, on_done)
+        while batch in self._waiting:  # what is released may wake others, which wait for it, too
+            for local_process in self._waiting.pop(batch):
+                while local_process.held and local_process.held[0].batch <= batch:
+                    _, cause, outputs, on_done = local_process.held.popleft()
+                    self._release(local_process, cause, outputs, on_done)
 
     # Outputs.
 

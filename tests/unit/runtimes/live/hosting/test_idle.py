@@ -294,6 +294,37 @@ def test_a_copy_does_not_act_before_the_entry_of_its_name_is_removed(cluster: An
     virtual.run(main())
 
 
+def test_a_copy_that_is_made_while_outputs_are_released_does_not_wait_for_ever(
+    cluster: Any,
+) -> None:
+    """The values that it was copied from are stored already, and their own outputs are not released
+    yet.
+    """
+
+    async def main() -> None:
+        async with cluster({"numbers": numbering()}) as made:
+            one, two = made.nodes[1], made.nodes[2]
+            await cluster.until(lambda: one.reaches() == [2, 3])
+            leave = one.subscribe("numbers", "v", lambda *_: None)
+            for name in ("v", "v", "w"):
+                await one.request("numbers", name, "use")
+            await cluster.until(lambda: one._steps.is_idle)
+            gate = Gate(one)
+            await cluster.until(lambda: numbers(one) == ["v"] and gate.reached.is_set())
+            one.make_request(
+                *("numbers", "x", "use"), on_done=lambda: one.make_request("numbers", "z", "tell")
+            )
+            leave()
+            await cluster.until(lambda: numbers(one) == ["x"])
+            gate.opened.set()
+            await cluster.until(lambda: "z" in numbers(two))
+            assert gate.batches[:2] == [2, 3], (
+                "the second one has a new value, a removal and a raised value"
+            )
+
+    virtual.run(main())
+
+
 def test_an_instance_with_a_listener_stays(cluster: Any) -> None:
     async def main() -> None:
         async with cluster({"numbers": numbering()}) as made:
