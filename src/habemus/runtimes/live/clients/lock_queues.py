@@ -41,6 +41,7 @@ from habemus.problems.fencing import (
 )
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
+from habemus.runtimes.live.clients.window import PATIENCE_US, WIDEST, RequestWindow
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
@@ -58,14 +59,12 @@ MOST_LOCKS_PER_CLIENT: Final = 10_000
 them.
 """
 
-MOST_STARTED = 256
-"""Locks that the algorithm requests for one client at a time.  The others wait here, and not before
-the requests of other clients in the queues between nodes and at disks.
+MOST_ACTIVE: Final = 1_000
+"""Locks that the algorithm requests or keeps for one client of a node at a time.  Each costs the
+coordinator a few messages a second.  Further requests wait here, in order.
 """
-STALL_US = 200_000
-"""Time without a grant after which more locks are requested for the client: the first may be held
-for long.
-"""
+LOOK_US = PATIENCE_US // 4
+"""Time between two looks for room in the window of a client."""
 
 SHORT_STAY_US = 10_000
 """A client that held the lock for longer is not followed by another one of its node, if clients of
@@ -161,11 +160,10 @@ class ClientSession:
     holding: dict[int, ClientRequest] = field(default_factory=dict)  # requests that were granted
     # requests, and the names of their locks that are not requested yet
     postponed: deque[tuple[ClientRequest, tuple[str, ...]]] = field(default_factory=deque)
-    locks_postponed: int = 0
-    most_started: int = MOST_STARTED
+    window: RequestWindow = field(default_factory=RequestWindow)
+    asked: int = 0  # locks that the algorithm requests for it
     is_starting: bool = False  # requests that were postponed
-    has_moved: bool = False  # a request was granted since the last look for a stall
-    stall_check: Alarm | None = None
+    next_look: Alarm | None = None  # for room in the window
     locks: int = 0  # locks that it waits for or holds
     watches: int = 0
     at: int = 0  # latest time on the client's clock that was received
@@ -175,9 +173,16 @@ class ClientSession:
     cut_off_us: int = 0  # when its last connection closed
     ended: Callable[[], None] = _nothing
 
-    def locks_started(self) -> int:
-        """Return the number of locks that it has begun to wait for."""
-        return self.locks - len(self.holding) - self.locks_postponed
+    def room(self, now_us: int, wanted: int) -> int:
+        """Return how many locks may be requested for it now.
+
+        wanted: by one request.  If that needs one of several, and nothing else is under way, many
+            are requested at once: some are held, perhaps.
+        """
+        room = self.window.room(now_us)
+        if wanted > 1 and room == self.window.size:
+            room = max(room, WIDEST)
+        return min(room, MOST_ACTIVE - self.asked - len(self.holding))
 
 
 class ClientRequest:
@@ -228,6 +233,7 @@ class LocalLock:
     claim: ClientRequest | None = None  # of a client that held the lock at another node
     claimed: int | None = None  # the token by which the participant claims the lock
     is_requested: bool = False  # the participant was asked to acquire
+    asked_for: ClientSession | None = None  # whose request the participant has passed on
     is_used: bool = True  # since the last sweep
     # requests that were withdrawn, whose grants may still wait for an fsync
     withdrawing: int = 0
@@ -311,9 +317,8 @@ class LockQueues:
         if session.heartbeat_connection is connection:
             session.heartbeat_connection = None
         if not session.connections:
-            self._timers.cancel(session.stall_check)
+            self._timers.cancel(session.next_look)
             session.postponed.clear()
-            session.locks_postponed = 0
             self._cut_off(session)
         ending = sorted(requests, key=lambda request: request.id)
         if not self.releases_on_disconnect:
@@ -416,16 +421,26 @@ class LockQueues:
         self._requests += 1
         if timeout_us is not None:
             request.time_out = self._timers.set(timeout_us, partial(self._time_out, request))
-        if session.postponed or session.locks_started() > session.most_started:
+        if self._has_to_wait(session, service, wanted):
             session.postponed.append((request, wanted))
-            session.locks_postponed += len(wanted)
-            if len(session.postponed) == 1:
-                self._start_postponed(session)
-            self._schedule_stall_check(session)
+            self._start_postponed(session)
         elif len(wanted) == 1:
             self._queue_at(request, wanted[0])
         else:
             self._slices.run(session, self._queue_at_all(request, wanted))
+
+    def _has_to_wait(self, session: ClientSession, service: str, names: tuple[str, ...]) -> bool:
+        """Return whether a request waits until fewer locks are requested for its client."""
+        if not session.postponed and len(names) <= session.room(self._timers.turn_us(), len(names)):
+            return False
+        return not all(self._is_active(service, name) for name in names)
+
+    def _is_active(self, service: str, name: str) -> bool:
+        """Return whether the participant requests a lock, or has it: one more client that waits for
+        it costs no message.
+        """
+        lock = self._local_locks.get((service, name))
+        return lock is not None and (lock.is_requested or lock.holder is not None)
 
     def _start_postponed(self, session: ClientSession) -> None:
         """Request as many of the postponed locks as may be requested."""
@@ -435,31 +450,40 @@ class LockQueues:
 
     def _starts(self, session: ClientSession) -> Iterator[None]:
         try:
-            while (
-                session.postponed and (room := session.most_started - session.locks_started()) > 0
-            ):
-                request, names = session.postponed.popleft()
-                session.locks_postponed -= len(names)
+            while session.postponed:
+                request, names = session.postponed[0]
+                room = session.room(self._timers.now_us(), len(names))
+                if room <= 0:
+                    break
+                session.postponed.popleft()
                 if len(names) > room and request.is_waiting:
                     session.postponed.appendleft((request, names[room:]))
-                    session.locks_postponed += len(names) - room
                 yield from self._queue_at_all(request, names[:room])
         finally:
             session.is_starting = False
+        if session.postponed and (session.next_look is None or not session.next_look.is_set):
+            # The client may release a lock, and what is under way may remain unanswered.
+            session.next_look = self._timers.set(LOOK_US, partial(self._start_postponed, session))
 
-    def _schedule_stall_check(self, session: ClientSession) -> None:
-        if session.stall_check is None or not session.stall_check.is_set:
-            session.stall_check = self._timers.set(STALL_US, partial(self._check_stall, session))
+    def _pass_on(self, lock: LocalLock) -> None:
+        """Note that the participant is asked to acquire the lock, for the first in the queue."""
+        session = next(iter(lock.queue)).session
+        lock.asked_for = session
+        session.asked += 1
+        session.window.send(lock, self._timers.turn_us())
 
-    def _check_stall(self, session: ClientSession) -> None:
-        """Let a client go on whose requests wait for locks that others hold."""
-        most = session.locks_started() + MOST_STARTED
-        if session.has_moved or not session.postponed:
-            most = max(MOST_STARTED, min(session.most_started, most))
-        session.most_started, session.has_moved = most, False
-        self._start_postponed(session)
-        if session.postponed or most > MOST_STARTED:
-            self._schedule_stall_check(session)
+    def _end_asking(self, lock: LocalLock, *, is_answered: bool) -> None:
+        """Note that the participant does not request the lock any more."""
+        session, lock.asked_for = lock.asked_for, None
+        if session is None:
+            return
+        session.asked -= 1
+        if is_answered:
+            session.window.answer(lock, self._timers.turn_us())
+        else:
+            session.window.withdraw(lock)
+        if session.postponed:
+            self._start_postponed(session)
 
     def _refusal(
         self, session: ClientSession, service: str, names: tuple[str, ...], lease_us: int | None
@@ -791,6 +815,7 @@ class LockQueues:
         """Make the participant acquire the lock, if requests wait and none holds it."""
         if lock.queue and not lock.is_requested and lock.holder is None:
             lock.is_requested = True
+            self._pass_on(lock)
             if self._node.is_late(lock.process) and self._node.left_us(lock.process) == 0:
                 # The lock stayed with this node by a lease that has expired, and the timer is late.
                 self._return_unused(lock)
@@ -819,6 +844,7 @@ class LockQueues:
         if lock is None:
             return
         lock.leave_instance()
+        self._end_asking(lock, is_answered=False)
         if lock.holder is not None:
             self._lose(lock.holder, "failed", why)
         self._refuse_claim(lock)
@@ -841,6 +867,7 @@ class LockQueues:
             lock.is_requested = False
             lock.withdrawing += 1
             self._make_request(lock, "release", lambda: self._withdrawn(lock))
+            self._end_asking(lock, is_answered=False)
         self._request_if_needed(lock)
 
     @staticmethod
@@ -899,6 +926,7 @@ class LockQueues:
         request = self._next(lock)
         if request is None:
             self._make_request(lock, "release")
+            self._end_asking(lock, is_answered=True)
             if not lock.reserved_for:
                 self._request_if_needed(lock)
             return
@@ -906,6 +934,7 @@ class LockQueues:
         if self.meter is not None:
             self.meter.granted(lock.service, self._timers.now_us() - request.since_us)
         self._hold(lock, request, token)
+        self._end_asking(lock, is_answered=True)
 
     def _hold(self, lock: LocalLock, request: ClientRequest, token: int | None) -> None:
         """Give the lock to a client."""
@@ -929,9 +958,6 @@ class LockQueues:
         if request.keeps:
             self._watch_for_waiters(request, lock)
         self.changed(lock.service, lock.name)
-        if request.session.postponed:
-            request.session.has_moved = True
-            self._start_postponed(request.session)
 
     def _watch_for_waiters(self, request: ClientRequest, lock: LocalLock) -> None:
         def look() -> None:

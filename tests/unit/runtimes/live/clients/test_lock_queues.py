@@ -13,12 +13,13 @@ from habemus.algorithms.mutex.elected_coordinator import ElectedCoordinatorLease
 from habemus.core.system import System
 from habemus.problems.fencing import GrantedWithToken, LockLostWithToken, ResumedWithToken
 from habemus.runtimes.live.clients.lock_queues import (
-    MOST_STARTED,
+    MOST_ACTIVE,
     SHORT_STAY_US,
     ClientSession,
     LockQueues,
     number_of,
 )
+from habemus.runtimes.live.clients.window import NARROWEST, WIDEST
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
@@ -136,42 +137,88 @@ def test_a_client_with_many_requests_does_not_fill_the_queues_of_others() -> Non
         def grant(name: str) -> None:
             node.listeners[name](1, GrantedWithToken((1, 1)))
 
-        for id in range(MOST_STARTED + 10):
+        for id in range(NARROWEST + 10):
             request(id, f"x{id}")
-        some = [f"y{each}" for each in range(MOST_STARTED)]
+        some = [f"y{each}" for each in range(NARROWEST)]
         request(10_000, *some)
-        assert len(node.listeners) == MOST_STARTED
-        lock_queues.release(session, MOST_STARTED)  # has not begun, and never does
-        grant("x5")
-        assert list(node.listeners)[MOST_STARTED:] == [f"x{MOST_STARTED + 1}"]
-        await asyncio.sleep(0.3)
-        assert len(node.listeners) == MOST_STARTED + 1, "there are grants, so the client waits"
-        await asyncio.sleep(0.2)
-        assert len(node.listeners) == 2 * MOST_STARTED + 1, "there are none, so it goes on"
+        assert len(node.listeners) == NARROWEST
+        request(10_001, "x0")  # requested already
+        assert len(session.postponed) == 11
+        lock_queues.release(session, NARROWEST)  # has not begun, and never does
+        grant("x5")  # a prompt answer, which widens the window
+        assert list(node.listeners)[NARROWEST:] == [f"x{NARROWEST + 1}", f"x{NARROWEST + 2}"]
+        await asyncio.sleep(0.15)
+        assert len(node.listeners) == NARROWEST + 2, "the client waits for answers"
+        await asyncio.sleep(0.1)
+        assert len(node.listeners) == 2 * NARROWEST + 3, "there are none, so it goes on"
+        await asyncio.sleep(0.25)
+        assert len(node.listeners) == NARROWEST + 9 + NARROWEST
         grant("y0")
-        await asyncio.sleep(0.2)
-        assert len(node.listeners) == 2 * MOST_STARTED + 1, "one of several is granted"
-        assert not session.postponed
+        assert not session.postponed, "one of several is granted"
         for id in list(session.requests):
             lock_queues.release(session, id)
         await asyncio.sleep(2)
-        assert (session.locks_started(), session.most_started) == (0, MOST_STARTED)
-        assert len(timers) == 0
+        assert session.asked == len(timers) == 0
 
     virtual.run(main())
 
 
-def test_many_postponed_requests_that_are_granted_at_once_are_started_in_a_loop() -> None:
+def test_a_client_has_so_many_locks_at_work_and_the_others_wait_in_order() -> None:
+    async def main() -> None:
+        node, connection = Script(), Said()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        timers = Timers(loop, random_source(1), loop.now_us)
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop), lambda: 0))
+        session = lock_queues.join(connection, "client", None)
+        other = lock_queues.join(Said(), "other", None)
+        assert session is not None and other is not None
+        node.grants_at_once = True
+        for id in range(5_000):
+            lock_queues.request(connection, session, id, "locks", [f"x{id}"], None, None, 0)
+        await asyncio.sleep(0.2)
+        assert list(session.holding) == list(range(MOST_ACTIVE))
+        for id in (3, 4):
+            lock_queues.release(session, id)
+        await asyncio.sleep(0.2)
+        assert list(session.holding)[-2:] == [MOST_ACTIVE, MOST_ACTIVE + 1]
+        assert len(session.holding) == MOST_ACTIVE
+        [place] = other.connections
+        lock_queues.request(place, other, 1, "locks", ["free"], None, None, 0)
+        assert list(other.holding) == [1]
+
+    virtual.run(main())
+
+
+def test_one_of_several_is_requested_at_all_of_them_at_once() -> None:
+    """All but one may be held: a semaphore of many places."""
+
     def check(
         lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
     ) -> None:
-        for id in range(5_000):
+        places = [f"place{each}" for each in range(WIDEST)]
+        for id in range(3):
+            lock_queues.request(connection, session, id, "locks", places, None, None, 0)
+        assert len(node.listeners) == WIDEST
+        assert not session.postponed
+        lock_queues.request(connection, session, 9, "locks", ["a", "b"], None, None, 0)
+        assert len(node.listeners) == WIDEST, "the client has enough under way"
+
+    run(check)
+
+
+def test_a_lock_that_is_granted_to_no_client_is_released_before_it_is_acquired_again() -> None:
+    """The end of its request makes room for another one, which wants the same lock."""
+
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        for id in range(NARROWEST + 1):
             lock_queues.request(connection, session, id, "locks", [f"x{id}"], None, None, 0)
-        node.grants_at_once = True
+        session.postponed[0] = (session.postponed[0][0], ("x0",))
+        lock_queues.reserve("locks", "x0", "another client")
         node.listeners["x0"](1, GrantedWithToken((1, 1)))
-        while session.postponed:  # in slices
-            lock_queues._slices._go_on()
-        assert len(session.holding) == 5_000 - MOST_STARTED + 1
+        assert node.asked == ["acquire"] * NARROWEST + ["release", "acquire"]
 
     run(check)
 
