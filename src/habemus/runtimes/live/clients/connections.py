@@ -415,10 +415,16 @@ class ClientConnection(asyncio.Protocol):
             self._rest = b""
         if is_behind:
             return
-        work = self._read_few() if len(self._lines) <= FEW_LINES else None
+        slices = self._clients.slices
+        is_crowded = slices.is_crowded
+        work = None
+        if not is_crowded and len(self._lines) <= FEW_LINES:
+            began_ns = slices.clock()
+            work = self._read_few()
+            slices.spend(began_ns)
         if (
             self._lines
-            and not self._clients.slices.run(self, self._read_lines(work))
+            and not slices.run(self, self._read_lines(work), at_once=not is_crowded)
             and self._transport is not None
         ):
             self._transport.pause_reading()

@@ -2,8 +2,11 @@
 
 Work is an iterator that yields after each small piece: a line, a frame, a lock.  It runs until its
 time slice is used up; the rest continues in the next turn of the loop.  Waiting work is scheduled
-round-robin by owner (a connection, a session), one slice per turn of the loop.  The work of one
-owner keeps its order.
+round-robin by owner (a connection, a session); all of it together has one slice per turn of the
+loop.  The work of one owner keeps its order.
+
+Short work is done at once, which is also bounded by one slice per turn: if thousands of clients
+send a line each, most of these lines wait, and the timers and frames of elections come in between.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from time import monotonic_ns
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from habemus.runtimes.live.hosting.timers import SLICE_US
 from habemus.runtimes.live.hosting.turn import Turn
 
 Work: TypeAlias = Iterator[None]
+SLICE_NS: Final = SLICE_US * 1_000
 
 
 class TimeSlicer:
@@ -31,20 +35,40 @@ class TimeSlicer:
     ) -> None:
         self._loop = loop
         self.turn = turn
-        self._clock = clock
+        self.clock = clock
         self._waiting: dict[object, deque[Work]] = {}
         self._owners: deque[object] = deque()  # of waiting work, next first
         self._is_scheduled = False
+        self._spent_ns = 0  # at once, in this turn of the loop
+        self._is_turn_noted = False
 
-    def run(self, owner: object, work: Work) -> bool:
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the short work of this turn of the loop has used up its slice."""
+        return self._spent_ns >= SLICE_NS
+
+    def spend(self, began_ns: int) -> None:
+        """Note that short work has been done since then."""
+        self._spent_ns += self.clock() - began_ns
+        if self._spent_ns >= SLICE_NS // 4 and not self._is_turn_noted:
+            self._is_turn_noted = True
+            self._loop.call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._is_turn_noted = False
+        self._spent_ns = 0
+
+    def run(self, owner: object, work: Work, *, at_once: bool = True) -> bool:
         """Run the first slice now, unless earlier work of the owner waits.  Return whether all work
         is done.
+
+        at_once: whether to run a slice now, and not in the next turn of the loop.
         """
         waiting = self._waiting.get(owner)
         if waiting is not None:
             waiting.append(work)
             return False
-        if self._run_slice(work):
+        if at_once and self._run_slice(work, self.clock() + SLICE_NS):
             return True
         waiting = self._waiting.get(owner)
         if waiting is None:
@@ -54,13 +78,12 @@ class TimeSlicer:
         self._schedule()
         return False
 
-    def _run_slice(self, work: Work) -> bool:
-        """Run one slice of the work.  Return whether all of it is done."""
+    def _run_slice(self, work: Work, until_ns: int) -> bool:
+        """Run the work up to that time.  Return whether all of it is done."""
         is_outermost = self.turn.open_unless_open()
-        until_ns = self._clock() + SLICE_US * 1_000
         try:
             for _ in work:  # noqa: SIM110  # a loop is compiled without a generator
-                if self._clock() >= until_ns:
+                if self.clock() >= until_ns:
                     return False
             return True
         finally:
@@ -74,10 +97,20 @@ class TimeSlicer:
 
     def _go_on(self) -> None:
         self._is_scheduled = False
+        until_ns = self.clock() + SLICE_NS
+        try:
+            while self._owners:
+                self._run_next(until_ns)
+                if self.clock() >= until_ns:
+                    break
+        finally:
+            self._schedule()
+
+    def _run_next(self, until_ns: int) -> None:
         owner = self._owners.popleft()
         waiting = self._waiting[owner]
         try:
-            if self._run_slice(waiting[0]):
+            if self._run_slice(waiting[0], until_ns):
                 waiting.popleft()
         except BaseException:
             waiting.popleft()
@@ -87,4 +120,3 @@ class TimeSlicer:
                 self._owners.append(owner)
             else:
                 del self._waiting[owner]
-            self._schedule()

@@ -86,7 +86,9 @@ class PeerConnection(asyncio.Protocol):
         is_behind = bool(self._bodies or self._urgent)
         bodies = self._deframer.feed(data)
         self._sort_in(bodies)
-        if not is_behind:
+        if is_behind:
+            self._take_urgent()
+        else:
             if len(bodies) <= FEW_FRAMES:
                 self._take_few()
             else:
@@ -106,6 +108,19 @@ class PeerConnection(asyncio.Protocol):
         is_outermost = turn.open_unless_open()
         try:
             while self._has_taken():
+                pass
+        finally:
+            if is_outermost:
+                turn.close()
+
+    def _take_urgent(self) -> None:
+        """Handle the frames that come first.  The others wait for a time slice, and the work of
+        thousands of clients may be in front of it.
+        """
+        turn = self._network.turn
+        is_outermost = turn.open_unless_open()
+        try:
+            while self._urgent and self._has_taken():
                 pass
         finally:
             if is_outermost:

@@ -89,3 +89,30 @@ def test_work_that_raises_is_dropped_and_the_others_go_on() -> None:
         done.append("raised")
     loop.turn()
     assert done == ["raised", "a0"]
+
+
+def test_short_work_of_many_owners_shares_a_slice() -> None:
+    loop, slices, done = made()
+    for owner in range(5):
+        assert not slices.run(owner, work(loop, done, f"{owner}-", 1), at_once=False)
+    assert not done
+    loop.turn()
+    assert done == ["0-0", "1-0"]  # 3 ms each, of 5
+    while loop.ready:
+        loop.turn()
+    assert done == [f"{owner}-0" for owner in range(5)]
+
+
+def test_work_that_is_done_at_once_uses_up_the_slice_of_its_turn() -> None:
+    loop, slices, _ = made()
+    seen = []
+    for _ in range(2):
+        seen.append(slices.is_crowded)
+        began = slices.clock()
+        loop.now += 3_000
+        slices.spend(began)
+    seen.append(slices.is_crowded)
+    loop.turn()
+    seen.append(slices.is_crowded)
+    assert seen == [False, False, True, False]
+    assert not loop.ready, "nothing is scheduled while nothing is done"
