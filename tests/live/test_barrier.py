@@ -112,6 +112,7 @@ def test_parties_wait_for_each_other_again_and_again(url: str) -> None:
 
 def test_a_party_that_gives_up_breaks_the_first_gathering(url: str) -> None:
     patient = Party(url, "given-up")
+    until(patient.has_seat)
     with habemus.connect(url) as cluster, cluster.barrier("given-up", PARTIES) as barrier:
         with pytest.raises(habemus.BarrierBroken, match="timed out after 2 s; 1 of 3 did not come"):
             barrier.wait(2)
@@ -170,8 +171,9 @@ def test_a_wait_that_times_out_counts_the_parties_that_did_not_come(url: str) ->
             barrier.wait(PATIENCE)
             with pytest.raises(habemus.BarrierBroken, match="; 3 others have not left yet"):
                 cluster.barrier("counted", 3).wait(0.3)
+            until(lambda: others[1].member is not None and "arrived-1" in others[1].member._held)
             with pytest.raises(habemus.BarrierBroken, match="; 1 of 3 did not come"):
-                barrier.wait(2)
+                barrier.wait(1.5)
         for each in others:
             each.may_leave.set()
             each.join(PATIENCE)
