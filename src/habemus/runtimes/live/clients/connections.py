@@ -416,15 +416,12 @@ class ClientConnection(asyncio.Protocol):
         if is_behind:
             return
         slices = self._clients.slices
-        is_crowded = slices.is_crowded
-        work = None
-        if not is_crowded and len(self._lines) <= FEW_LINES:
-            began_ns = slices.clock()
-            work = self._read_few()
-            slices.spend(began_ns)
+        # Handshakes do not wait behind locks: few connections may be unauthenticated at a time.
+        is_at_once = self._session is None or slices.may_do_at_once()
+        work = self._read_few() if is_at_once and len(self._lines) <= FEW_LINES else None
         if (
             self._lines
-            and not slices.run(self, self._read_lines(work), at_once=not is_crowded)
+            and not slices.run(self, self._read_lines(work), at_once=is_at_once)
             and self._transport is not None
         ):
             self._transport.pause_reading()

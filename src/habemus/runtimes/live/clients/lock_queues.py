@@ -41,7 +41,7 @@ from habemus.problems.fencing import (
 )
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
-from habemus.runtimes.live.clients.window import PATIENCE_US, WIDEST, RequestWindow
+from habemus.runtimes.live.clients.window import NARROWEST, PATIENCE_US, WIDEST, RequestWindow
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
 from habemus.runtimes.live.hosting.service import Service
@@ -421,7 +421,12 @@ class LockQueues:
         self._requests += 1
         if timeout_us is not None:
             request.time_out = self._timers.set(timeout_us, partial(self._time_out, request))
-        if self._has_to_wait(session, service, wanted):
+        if (
+            session.postponed
+            or session.asked >= NARROWEST
+            or len(session.holding) >= MOST_ACTIVE - NARROWEST
+            or len(wanted) > NARROWEST
+        ) and self._has_to_wait(session, service, wanted):
             session.postponed.append((request, wanted))
             self._start_postponed(session)
         elif len(wanted) == 1:
@@ -466,7 +471,7 @@ class LockQueues:
             session.next_look = self._timers.set(LOOK_US, partial(self._start_postponed, session))
 
     def _pass_on(self, lock: LocalLock) -> None:
-        """Note that the participant is asked to acquire the lock, for the first in the queue."""
+        """Note that the participant requests the lock for the first in the queue."""
         session = next(iter(lock.queue)).session
         lock.asked_for = session
         session.asked += 1
@@ -815,11 +820,12 @@ class LockQueues:
         """Make the participant acquire the lock, if requests wait and none holds it."""
         if lock.queue and not lock.is_requested and lock.holder is None:
             lock.is_requested = True
-            self._pass_on(lock)
             if self._node.is_late(lock.process) and self._node.left_us(lock.process) == 0:
                 # The lock stayed with this node by a lease that has expired, and the timer is late.
                 self._return_unused(lock)
             self._make_request(lock, "acquire")
+            if lock.is_requested and lock.queue:  # it was not granted at once
+                self._pass_on(lock)
 
     def _return_unused(self, lock: LocalLock) -> None:
         """Make the participant give back a lock that stayed with it, unless a client holds it."""
@@ -934,7 +940,8 @@ class LockQueues:
         if self.meter is not None:
             self.meter.granted(lock.service, self._timers.now_us() - request.since_us)
         self._hold(lock, request, token)
-        self._end_asking(lock, is_answered=True)
+        if lock.asked_for is not None:
+            self._end_asking(lock, is_answered=True)
 
     def _hold(self, lock: LocalLock, request: ClientRequest, token: int | None) -> None:
         """Give the lock to a client."""

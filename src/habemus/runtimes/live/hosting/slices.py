@@ -5,8 +5,9 @@ time slice is used up; the rest continues in the next turn of the loop.  Waiting
 round-robin by owner (a connection, a session); all of it together has one slice per turn of the
 loop.  The work of one owner keeps its order.
 
-Short work is done at once, which is also bounded by one slice per turn: if thousands of clients
-send a line each, most of these lines wait, and the timers and frames of elections come in between.
+Short work is done at once, up to `MOST_AT_ONCE` pieces per turn of the loop: if thousands of
+clients send a line each, most of these lines wait, and the timers and frames of elections come in
+between.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from habemus.runtimes.live.hosting.turn import Turn
 
 Work: TypeAlias = Iterator[None]
 SLICE_NS: Final = SLICE_US * 1_000
+MOST_AT_ONCE: Final = 32
+"""Pieces of short work, of 0.05 to 0.3 ms each, that are done at once in a turn of the loop."""
 
 
 class TimeSlicer:
@@ -35,28 +38,24 @@ class TimeSlicer:
     ) -> None:
         self._loop = loop
         self.turn = turn
-        self.clock = clock
+        self._clock = clock
         self._waiting: dict[object, deque[Work]] = {}
         self._owners: deque[object] = deque()  # of waiting work, next first
         self._is_scheduled = False
-        self._spent_ns = 0  # at once, in this turn of the loop
+        self._done_at_once = 0  # pieces of work, in this turn of the loop
         self._is_turn_noted = False
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the short work of this turn of the loop has used up its slice."""
-        return self._spent_ns >= SLICE_NS
-
-    def spend(self, began_ns: int) -> None:
-        """Note that short work has been done since then."""
-        self._spent_ns += self.clock() - began_ns
-        if self._spent_ns >= SLICE_NS // 4 and not self._is_turn_noted:
+    def may_do_at_once(self) -> bool:
+        """Count a piece of short work.  Return whether it may be done now."""
+        self._done_at_once += 1
+        if self._done_at_once >= MOST_AT_ONCE // 4 and not self._is_turn_noted:
             self._is_turn_noted = True
             self._loop.call_soon(self._begin_turn)
+        return self._done_at_once <= MOST_AT_ONCE
 
     def _begin_turn(self) -> None:
         self._is_turn_noted = False
-        self._spent_ns = 0
+        self._done_at_once = 0
 
     def run(self, owner: object, work: Work, *, at_once: bool = True) -> bool:
         """Run the first slice now, unless earlier work of the owner waits.  Return whether all work
@@ -68,7 +67,7 @@ class TimeSlicer:
         if waiting is not None:
             waiting.append(work)
             return False
-        if at_once and self._run_slice(work, self.clock() + SLICE_NS):
+        if at_once and self._run_slice(work, self._clock() + SLICE_NS):
             return True
         waiting = self._waiting.get(owner)
         if waiting is None:
@@ -83,7 +82,7 @@ class TimeSlicer:
         is_outermost = self.turn.open_unless_open()
         try:
             for _ in work:  # noqa: SIM110  # a loop is compiled without a generator
-                if self.clock() >= until_ns:
+                if self._clock() >= until_ns:
                     return False
             return True
         finally:
@@ -97,11 +96,11 @@ class TimeSlicer:
 
     def _go_on(self) -> None:
         self._is_scheduled = False
-        until_ns = self.clock() + SLICE_NS
+        until_ns = self._clock() + SLICE_NS
         try:
             while self._owners:
                 self._run_next(until_ns)
-                if self.clock() >= until_ns:
+                if self._clock() >= until_ns:
                     break
         finally:
             self._schedule()

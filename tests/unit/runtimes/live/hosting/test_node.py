@@ -823,7 +823,7 @@ def test_heartbeats_do_not_wait_behind_messages_about_locks(cluster: Any) -> Non
             node = made.nodes[1]
             _, writer = await dialled(node, 2)
             # so slow that a slice is over after each frame
-            node._slices.clock = partial(next, count(step=1_000_000_000))
+            node._slices._clock = partial(next, count(step=1_000_000_000))
             locks, election = node.service_index("locks"), node.service_index("locks-election")
             handled: list[int] = []  # frames, when the heartbeat was
             node.subscribe(

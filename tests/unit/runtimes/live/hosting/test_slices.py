@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from habemus.runtimes.live.hosting.slices import TimeSlicer
+from habemus.runtimes.live.hosting.slices import MOST_AT_ONCE, TimeSlicer
 from habemus.runtimes.live.hosting.turn import Turn
 
 
@@ -103,16 +103,10 @@ def test_short_work_of_many_owners_shares_a_slice() -> None:
     assert done == [f"{owner}-0" for owner in range(5)]
 
 
-def test_work_that_is_done_at_once_uses_up_the_slice_of_its_turn() -> None:
+def test_so_much_work_is_done_at_once_in_a_turn_and_no_more() -> None:
     loop, slices, _ = made()
-    seen = []
     for _ in range(2):
-        seen.append(slices.is_crowded)
-        began = slices.clock()
-        loop.now += 3_000
-        slices.spend(began)
-    seen.append(slices.is_crowded)
-    loop.turn()
-    seen.append(slices.is_crowded)
-    assert seen == [False, False, True, False]
+        allowed = [slices.may_do_at_once() for _ in range(MOST_AT_ONCE + 2)]
+        assert allowed == [True] * MOST_AT_ONCE + [False] * 2
+        loop.turn()
     assert not loop.ready, "nothing is scheduled while nothing is done"
