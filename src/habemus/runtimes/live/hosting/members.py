@@ -157,7 +157,9 @@ class ClusterMembers:
         return max(self._latest.term, self._led_in), self._latest.version
 
     def address(self) -> str:
-        return next((each.address for each in self._book() if each.process == self._node.me), "")
+        """Return the address of this node in the book; empty if it is in none."""
+        book = () if self._latest is None else self._latest.book
+        return next((each.address for each in book if each.process == self._node.me), "")
 
     def excludes(self, node: int) -> bool:
         latest = self._latest
@@ -175,10 +177,11 @@ class ClusterMembers:
     def has_learned(self, peer: int, age: tuple[int, int], memory: bytes, address: str) -> bool:
         """Know a peer by the memory and address that it shows, if its configuration is newer than
         the one of this node: it was added while this node was out of reach.  Return whether it is.
+
+        A peer without an address is in no book, so it was not added.
         """
-        is_possible = (
-            1 <= peer <= MOST_NODES and peer != self._node.me and memory and not self.fixed()
-        )
+        is_peer = 1 <= peer <= MOST_NODES and peer != self._node.me
+        is_possible = is_peer and memory and parsed_address(address) and not self.fixed()
         if not is_possible or age <= self.age() or self._membership.was_replaced(peer):
             return False
         log.info(

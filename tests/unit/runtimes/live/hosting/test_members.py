@@ -185,3 +185,37 @@ def test_a_node_that_was_replaced_does_not_leave_orderly(cluster: Any) -> None:
             assert not other.left_orderly
 
     virtual.run(main())
+
+
+def test_only_a_node_that_was_added_makes_itself_known(cluster: Any) -> None:
+    """Where members have never changed, a stranger with the secret has another cluster.toml."""
+
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 1, "first")
+            node = made.nodes[1]
+            assert node.members.age()[1] == 0 and node.members.address() == ""
+            for number, address in ((9, ""), (9, "nowhere"), (1, "127.0.0.1:1"), (101, "h:1")):
+                assert not node.members.has_learned(number, (100, 7), b"m" * 16, address)
+            assert not node.members.has_learned(9, node.members.age(), b"m" * 16, "127.0.0.1:1")
+            assert sorted(node.peers) == [2, 3]
+            assert node.members.has_learned(9, (100, 7), b"m" * 16, "127.0.0.1:1")
+            assert sorted(node.peers) == [2, 3, 9] and 9 in node.members.accepted
+            assert node._membership.known(9) == b"m" * 16
+
+    virtual.run(main())
+
+
+def test_a_node_that_was_replaced_by_hand_stays_replaced(cluster: Any) -> None:
+    """An old copy of its memory may have stored a newer configuration than this node."""
+
+    async def main() -> None:
+        async with cluster(MEMBERS) as made:
+            await visit(made, 1, "first")
+            node = made.nodes[1]
+            old = node._membership.known(2)
+            node._membership.meet(2, b"m" * 16)
+            assert not node.members.has_learned(2, (100, 7), old, "127.0.0.1:1")
+            assert node._membership.known(2) == b"m" * 16
+
+    virtual.run(main())
