@@ -158,10 +158,10 @@ torture-campaign: $(VENV)/.test-ready
 	$(PLANTED):ForgetsLoanOnChange --nodes 3 --clients 6 --locks 2 --minutes 1 --faults member; [ $$? = 1 ]
 	$(PLANTED):GrantsUnrecorded --nodes 3 --locks 4 --minutes 4 --faults cut,pause-node; [ $$? = 1 ]
 	$(PLANTED):ForgetsVote --nodes 3 --clients 6 --locks 2 --minutes 8 --faults kill-node -o coordinators=1; [ $$? = 1 ]
-	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased --minutes 10 --faults $(TORTURE) --seed $$seed || exit 1; done
-	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased-members --nodes 3 --minutes 5 --faults member,$(TORTURE) --seed $$seed || exit 1; done
+	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased --minutes 10 -o lease=2s --faults $(TORTURE) --seed $$seed || exit 1; done
+	for seed in 1 2 3; do $(BIN)/habemus torture elected-coordinator-leased-members --nodes 3 --minutes 5 -o lease=2s --faults member,$(TORTURE) --seed $$seed || exit 1; done
 
-TORTURE := kill,stop-node,pause,cut,kill-all,power,disk
+TORTURE := kill,stop-node,pause,cut,close-client,kill-all,power,disk
 
 # Writes anew what is generated from the code: golden conversations, the catalog's pages, the README's pictures,
 # and build/scenarios.html with the pictures of all scenarios, to look at them.

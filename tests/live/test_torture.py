@@ -132,9 +132,7 @@ def test_a_node_with_a_damaged_memory_does_not_go_on_and_is_replaced(tmp_path: P
 
 
 def test_connections_close_leaders_resign_and_requests_are_cancelled(tmp_path: Path) -> None:
-    """Clients of both kinds use the lock meanwhile; what is broken of it is not a matter of
-    tokens.
-    """
+    """Clients of both kinds use the lock meanwhile, and no two hold it at a time."""
 
     def is_seen(history: History) -> bool:
         kinds = {fault.kind for fault in history.faults if fault.ended}
@@ -142,14 +140,15 @@ def test_connections_close_leaders_resign_and_requests_are_cancelled(tmp_path: P
         return {"close-client", "stop-node"} <= kinds and {"cancelled", "granted"} <= outcomes
 
     code, report, err = torture_until(
-        is_seen, tmp_path, "elected-coordinator-leased", "--faults", "close-client,stop-node"
+        is_seen,
+        *(tmp_path, "elected-coordinator-leased", "-o", "lease=2s"),
+        *("--faults", "close-client,stop-node"),
     )
     assert report["failures"] == [], err
     assert {"close-client", "stop-node"} == report["faults"].keys()
-    for never in ("stale_writes_accepted", "lost_updates", "token_regressions", "token_duplicates"):
-        assert report[never] == 0
+    assert report["violated"] == [], report["why"]
     assert report["believers_overlapping_excused_by"].keys() <= {"stall"}
-    assert code == {"holds": 0, "violated": 1, "undecided": 3}[report["verdict"]]
+    assert code == {"holds": 0, "undecided": 3}[report["verdict"]]
 
 
 def test_members_are_swapped_and_replaced_under_kills_and_cuts(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ LOCKS = "locks"
 SHORTEST_THINK_S = 0.006
 MOST_GRANTS = 400_000
 """Approximate limit of grants in a torture: the judge keeps all of them in memory."""
-USUAL = ("kill", "stop-node", "pause", "cut")
+USUAL = ("kill", "stop-node", "pause", "cut", "close-client")
 
 
 class BadPlan(ValueError):
@@ -157,6 +157,13 @@ def plan_of(
         raise BadPlan(f"unknown links {over!r}; use {', '.join(LINKS)} or {RAW}")
     over = links_for(entry.assumes, over)
     allowed = tolerated(entry.assumes, over)
+    chosen = live_options(entry.name, options)
+    services = services_of(
+        LOCKS, entry.name, chosen, over, range(1, nodes + 1)
+    )  # as a node would make them
+    lease_s = _lease_s(services[-1])
+    if not lease_s:  # the lock ends with the connection
+        allowed.discard("close-client")
     kinds = (
         kinds_of(faults) if faults else tuple(kind for kind in kinds_of(USUAL) if kind in allowed)
     )
@@ -165,14 +172,7 @@ def plan_of(
             f"the card of {algorithm} claims to tolerate none of {', '.join(USUAL)}; choose faults"
             " with --faults"
         )
-    chosen = live_options(entry.name, options)
-    services = services_of(
-        LOCKS, entry.name, chosen, over, range(1, nodes + 1)
-    )  # as a node would make them
     _check_replacing(algorithm, services, nodes, kinds)
-    lease_s = _lease_s(services[-1])
-    if not lease_s:  # the lock ends with the connection
-        allowed.discard("close-client")
     claim = TortureClaim(
         excludes=entry.claims("ME1") and not lease_s,
         progresses=entry.claims("ME2"),

@@ -69,7 +69,9 @@ def test_the_usual_faults_are_those_that_the_card_claims_to_stand(
     assert plan.over == over
     if "kill-node" in missing:
         missing = {*missing, "stop-node"}
-    usual = ["kill", "stop-node", "pause", "cut"]
+    if not planned(algorithm).lease_s:
+        missing = {*missing, "close-client"}
+    usual = ["kill", "stop-node", "pause", "cut", "close-client"]
     assert set(plan.kinds) == set(kinds_of(usual)) - missing
     assert plan.claim.beyond == ()
     asked = planned(algorithm, faults=usual)
@@ -97,7 +99,7 @@ def test_what_is_held_against_the_run() -> None:
         leased.claim.has_tokens,
         leased.claim.counts_me1,
         leased.lease_s,
-    ) == (False, True, False, 2.0)
+    ) == (False, True, False, 10.0)
     assert (strict.claim.excludes, strict.claim.has_tokens, strict.lease_s) == (True, True, 0.0)
     assert (plain.claim.excludes, plain.claim.has_tokens, plain.claim.counts_me1) == (
         True,

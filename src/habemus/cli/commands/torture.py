@@ -80,8 +80,8 @@ if TYPE_CHECKING:
         "kill, stop-node, kill-all, power, pause, cut, close-client, delay, drop, disk, member; or"
         " kill-node, kill-client, kill-majority, power-node, power-all, pause-node, pause-client,"
         " cut-one-way, cut-client, disk-full, disk-cut, disk-garble, disk-lost, member-swap,"
-        " member-replace.  [default: those of kill, stop-node, pause and cut that the card of the"
-        " algorithm claims to tolerate]"
+        " member-replace.  [default: those of kill, stop-node, pause, cut and close-client"
+        " that the card of the algorithm claims to tolerate]"
     ),
 )
 @click.option(
