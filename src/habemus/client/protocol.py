@@ -73,6 +73,8 @@ def encode(value: object) -> str:
         return "null"
     if type(value) is int:
         return str(value)
+    if type(value) is bool:
+        return "true" if value else "false"
     if type(value) is str and _is_plain(value):
         return f'"{value}"'
     if type(value) in (list, tuple):
@@ -147,7 +149,10 @@ _SHAPES: dict[str, set[tuple[type, ...]]] = {
     "challenge": {(str, str, int, str, str)},
     "welcome": {(str, dict)},
     "granted": {
-        (str, int, token, left, int, str) for token in (int, _NONE) for left in (int, _NONE)
+        (str, int, token, left, int, str, *ticket)
+        for token in (int, _NONE)
+        for left in (int, _NONE)
+        for ticket in ((), (str,))
     },
     "wanted": {(str, int)},
     "lost": {(str, int, str)},
@@ -208,7 +213,11 @@ def decode_grant(data: bytes) -> list[Any] | None:
     """
     try:
         read, end = _scan(data.decode(), 0)
-        word, id, token, left_ms, at_us, name = read
+        if len(read) == 7:
+            word, id, token, left_ms, at_us, name, ticket = read
+        else:
+            word, id, token, left_ms, at_us, name = read
+            ticket = ""
     except Exception:  # as above
         return None
     if (
@@ -218,6 +227,7 @@ def decode_grant(data: bytes) -> list[Any] | None:
         and (left_ms is None or type(left_ms) is int)
         and type(at_us) is int
         and type(name) is str
+        and type(ticket) is str
         and data.find(b"\n") == end == len(data) - 1
     ):
         return read  # type: ignore[no-any-return]
@@ -266,7 +276,7 @@ def _is_well_formed(line: object) -> bool:
 def _known_fields(line: object) -> object:
     """Return a line without the fields at its end that this client does not know."""
     if type(line) is list and line and type(line[0]) is str and line[0] in _SHAPES:
-        return line[: len(next(iter(_SHAPES[line[0]])))]
+        return line[: max(map(len, _SHAPES[line[0]]))]
     return line
 
 
@@ -490,17 +500,26 @@ class LeaseState:
     """A granted lock, and until when the node has promised it."""
 
     __slots__ = (
-        *("id", "service", "name", "token"),
+        *("id", "service", "name", "token", "ticket"),
         *("since_us", "renewed_us", "left_ms", "until_us", "holder"),
     )
 
     def __init__(
-        self, id: int, service: str, name: str, token: int | None, at_us: int, left_ms: int | None
+        self,
+        id: int,
+        service: str,
+        name: str,
+        token: int | None,
+        at_us: int,
+        left_ms: int | None,
+        ticket: str = "",
     ) -> None:
         self.id = id
         self.service = service
         self.name = name
         self.token = token
+        self.ticket = ticket
+        """Secret that shows another node that the lock is this client's."""
         self.since_us = at_us
         """When the client sent the last line that the node had received before the grant."""
         self.renewed_us = at_us
@@ -665,7 +684,7 @@ class SessionProtocol:
             return None
         id = self.next_id()
         what = (lease.service, lease.name, lease.token, shown, lease_ms, now_us)
-        line = encode_line("claim", id, *what, *((True,) if keep else ()))
+        line = encode_line("claim", id, *what, keep, lease.ticket)
         self._pending[id] = lease.service
         self._own_ms[id] = lease_ms
         if lease_ms is not None:
@@ -732,12 +751,13 @@ class SessionProtocol:
 
     def receive_grant(self, line: list[Any], now_us: int) -> LeaseState | None:
         """Return the lease that a grant means; None if its request was forgotten."""
-        _, id, token, left_ms, at_us, name = line
+        _, id, token, left_ms, at_us, name = line[:6]
         if at_us > now_us:
             raise _too_early(at_us)
         service = self._pending.get(id)
         if service is not None:
-            lease = self.leases[id] = LeaseState(id, service, name, token, at_us, left_ms)
+            ticket = line[6] if len(line) > 6 else ""
+            lease = self.leases[id] = LeaseState(id, service, name, token, at_us, left_ms, ticket)
             self._pending.pop(id, None)  # after it is a lease: see `_receive_alive`
             return lease
         if not 0 < id < next(self._ids):

@@ -123,13 +123,15 @@ GRANT = b'["granted",1,7,null,1,"x"]\n'
 )
 def test_bytes_that_are_not_one_grant(data: bytes) -> None:
     assert decode_grant(GRANT) == ["granted", 1, 7, None, 1, "x"]
+    ticketed = GRANT.replace(b"]", b',"1-ticket"]')
+    assert decode_grant(ticketed) == ["granted", 1, 7, None, 1, "x", "1-ticket"]
     assert decode_grant(data) is None
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        ["granted", 1, 7, None, 1, "x"],
+        ["granted", 1, 7, None, 1, "x", "1-ticket"],
         ["refused", None, "full", "no"],
         ["alive", 1, [[1, None]]],
         ["lost", 1, "why"],
@@ -487,12 +489,12 @@ TestAnyNode.settings = settings(max_examples=60, stateful_step_count=30)
 def test_a_lease_is_claimed_by_the_token_of_its_loan_and_with_its_own_lease() -> None:
     here, there = SessionProtocol(3, OFFERED), SessionProtocol(3, OFFERED)
     id, _ = here.request(AcquireRequest("locks", "x", 1.5), None, 0)
-    lease = here.receive_grant(["granted", id, 7, 1_500, 0, "x"], 10)
+    lease = here.receive_grant(["granted", id, 7, 1_500, 0, "x", "1-secret"], 10)
     assert lease is not None
     begun = there.claim(lease, 5, here.own_lease_ms(id, 2_000), 20, keep=True)
     assert begun is not None
     claimed, line = begun
-    expected = ["claim", claimed, "locks", "x", 7, 5, 1_500, 20, True]
+    expected = ["claim", claimed, "locks", "x", 7, 5, 1_500, 20, True, "1-secret"]
     assert json.loads(line) == expected
     moved = there.receive_grant(["granted", claimed, 9, 1_500, 20, "x"], 30)
     assert moved is not None

@@ -225,11 +225,12 @@ def test_a_claim_needs_the_right_to_lock_that_name_and_a_loan_with_its_token(
     async def use(node: Node) -> None:
         ci, main = await joined(node.address, CI), await joined(node.address, MAIN)
         granted = await ci.ask("request", 1, "locks", ["reports/a"], 1_000, None, 1)
-        token = granted[2]
+        token, ticket = granted[2], granted[6]
 
         async def claim(client: LineClient, id: int, name: str, token: int, *where: str) -> str:
             service = where[0] if where else "locks"
-            answer = await client.ask("claim", id, service, name, token, token, None, 1)
+            stay = (service, name, token, token, None, 1, False, ticket)
+            answer = await client.ask("claim", id, *stay)
             return str(answer[2] if answer[0] == "refused" else answer[0])
 
         assert await claim(main, 2, "reports/a", token) == "forbidden"
@@ -238,9 +239,9 @@ def test_a_claim_needs_the_right_to_lock_that_name_and_a_loan_with_its_token(
         assert await claim(ci, 5, f"{ELECTIONS}x", token) == "forbidden"
         assert await claim(ci, 6, "reports/a", token, "locks-election") == "unknown"
         assert await claim(ci, 7, "reports/a", token, "nothing") == "unknown"
-        assert await claim(ci, 8, "reports/a", token) == "lost"  # it is held here
         assert await claim(ci, 9, "reports/free", token) == "lost"  # the token of another lock
-        ci.writer.write(b'["release", 1]\n')
+        assert await claim(ci, 8, "reports/a", token) == "granted"  # by the client that holds it
+        ci.writer.write(b'["release", 8]\n')
         assert await claim(ci, 10, "reports/a", token + 1_000_000) == "lost"
         with pytest.raises(RefusedByNode, match="the session has ended"):
             await joined(node.address, MAIN, ci.session)  # the session of a client of other names

@@ -28,7 +28,7 @@ HELPERS = frozenset(
         *(f"runtimes/live/hosting/{name}.py" for name in ("idle", "instance", "service")),
         *(f"runtimes/live/hosting/{name}.py" for name in ("slices", "timers", "turn")),
         *(f"runtimes/live/storage/{name}.py" for name in ("batches", "commit", "log", "recent")),
-        *(f"runtimes/live/clients/{name}.py" for name in ("watchers", "window")),
+        *(f"runtimes/live/clients/{name}.py" for name in ("tickets", "watchers", "window")),
         "algorithms/election/terms.py",  # a heartbeat meanwhile
     )
 )

@@ -649,6 +649,7 @@ class ClientConnection(asyncio.Protocol):
             None if line.lease_ms is None else line.lease_ms * 1_000,
             line.at,
             line.keeps,
+            line.ticket,
         )
 
     def _force(self, session: ClientSession, line: ForceLine) -> None:

@@ -28,7 +28,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast
 
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
@@ -40,7 +40,9 @@ from habemus.problems.fencing import (
     Token,
 )
 from habemus.problems.mutex import Granted, Mutex
+from habemus.runtimes.live.clients.claims import GONE, HERE, Claims, StayAnswer
 from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
+from habemus.runtimes.live.clients.tickets import node_of
 from habemus.runtimes.live.clients.window import NARROWEST, PATIENCE_US, WIDEST, RequestWindow
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Listener, LocalProcess
@@ -49,6 +51,7 @@ from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import Alarm, Timers
 from habemus.runtimes.live.monitoring.meter import Meter
 from habemus.runtimes.live.peers.codec import check_name
+from habemus.runtimes.live.peers.frames import Frame
 
 TRANSFER_US = 2_000_000
 """How long a lock stays reserved for the client to which it was transferred."""
@@ -75,6 +78,10 @@ CUT_OFF_US = 2 * CLIENT_SHUTDOWN_GRACE_US
 """How long a lock without a lease stays lent after the last connection of its client has closed: as
 long as a node that restarts waits for such clients.
 """
+
+Origin: TypeAlias = tuple[int, int]
+"""The node and the token of the stay by which a lock was claimed."""
+NOWHERE: Final = (0, 0)
 
 OVERTAKEN = "the lock was released or granted to another client before it was claimed here"
 STATUS_PIECE = 1_000
@@ -146,6 +153,12 @@ class Host(Protocol):
 
     def is_recorded(self, service: str, name: str) -> bool: ...
 
+    def reaches(self) -> list[int]: ...
+
+    def send(self, peer: int, frame: Frame) -> None: ...
+
+    def service_index(self, service: str) -> int: ...
+
 
 @dataclass(eq=False)
 class ClientSession:
@@ -211,8 +224,10 @@ class ClientRequest:
         self.is_wanted_sent = False  # the client was notified that another waits
         self.queued_locks: list[LocalLock] = []  # where it waits
         self.is_over = False
+        self.is_released = False  # by its client
         self.held_lock: LocalLock | None = None
         self.token: int | None = None
+        self.origin = NOWHERE  # of a lock that was claimed
         self.since_us = session.heard_us  # when it arrived, then when it was granted
         self.time_out: Alarm | None = None  # while it waits
 
@@ -228,10 +243,17 @@ class LocalLock:
     service: str
     name: str
     process: LocalProcess  # the participant of this node
+    ticket_of: Callable[[int], str] | None = None  # where clients can take the lock along
     queue: OrderedDict[ClientRequest, None] = field(default_factory=OrderedDict)
     holder: ClientRequest | None = None
     claim: ClientRequest | None = None  # of a client that held the lock at another node
     claimed: int | None = None  # the token by which the participant claims the lock
+    claimed_from: Origin = NOWHERE  # of that claim
+    claimed_held_us: int = 0  # for how long no other client may get the lock by it
+    departed: ClientRequest | None = None  # the last one that left for another node
+    held_until_us: int = 0  # no other client may get the lock before
+    held_back: Alarm | None = None  # released, but no other client may get it yet
+    released: ClientRequest | None = None  # the one that has released it, while it is held back
     is_requested: bool = False  # the participant was asked to acquire
     asked_for: ClientSession | None = None  # whose request the participant has passed on
     is_used: bool = True  # since the last sweep
@@ -287,6 +309,7 @@ class LockQueues:
         )
         self._leaving = ""  # the reason why clients are asked to move
         self.releases_on_disconnect = False  # whether the end of a connection releases its locks
+        self.stay_claims = Claims(node, self, timers)
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
         self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
@@ -567,9 +590,10 @@ class LockQueues:
         lease_us: int | None,
         at: int,
         keeps: bool,
+        ticket: str,
     ) -> None:
-        """Let a client go on with a lock that it holds at another node, by the token of the grant
-        there.
+        """Let a client go on with a lock that it holds at another node, by the token and the ticket
+        of the grant there.
         """
         self.hear(session, at)
         if service not in self.movable:
@@ -584,33 +608,114 @@ class LockQueues:
             connection.send("refused", id, *found)
         else:
             request = ClientRequest(session, connection, id, service, (name,), lease_us, keeps)
-            self._claim(request, name, token, shown)
+            session.requests[id] = request
+            session.connections[connection].add(request)
+            session.locks += 1
+            self._requests += 1
+            self.stay_claims.begin(request, name, token, shown, ticket)
 
-    def _claim(self, request: ClientRequest, name: str, token: int, shown: int) -> None:
+    def refuse_claim(
+        self, request: ClientRequest, word: str = "lost", why: str = OVERTAKEN
+    ) -> None:
+        if not request.is_over:
+            request.connection.send("refused", request.id, word, why)
+            self._forget(request)
+
+    def claim_loan(
+        self, request: ClientRequest, name: str, shown: int, stay: StayAnswer, origin: Origin
+    ) -> None:
+        """Claim the loan by which a client holds a lock.  If the client has released the lock in
+        the meantime, claim it to release it.
+        """
+        if request.is_over and not request.is_released:
+            return
         try:
             lock = self._local_locks.get((request.service, name)) or self._new_lock(
                 request.service, name
             )
         except RuntimeError as reason:  # instance limit reached, instance failed, or node stopping
-            request.connection.send("refused", request.id, "unavailable", str(reason))
+            self.refuse_claim(request, "unavailable", str(reason))
             return
         if lock.process.deferred_requests is not None or lock.claimed is not None:
             why = f"node {self._me} cannot take over lock {name!r} yet"
-            request.connection.send("refused", request.id, "unavailable", why)
+            self.refuse_claim(request, "unavailable", why)
             return
         if lock.holder is not None:
-            request.connection.send("refused", request.id, "lost", OVERTAKEN)
+            self.refuse_claim(request)
             return
-        session = request.session
-        session.requests[request.id] = request
-        session.connections[request.connection].add(request)
-        session.locks += 1
-        self._requests += 1
-        request.token = lock.claimed = token
-        request.queued_locks = [lock]
-        lock.claim = request
+        lock.claimed, lock.claimed_from, lock.claimed_held_us = stay.token, origin, stay.held_us
+        if not request.is_over:
+            request.token = stay.token
+            request.queued_locks = [lock]
+            lock.claim = request
         lock.is_used = True
-        self._make_request(lock, "claim", arguments=(*token_of(token), *token_of(shown)))
+        self._make_request(lock, "claim", arguments=(*token_of(stay.token), *token_of(shown)))
+
+    def let_go(
+        self,
+        service: str,
+        name: str,
+        token: int,
+        ticket: str,
+        claim: ClientRequest | None = None,
+    ) -> StayAnswer:
+        """Let a stay go to another node if it is on here.  Return what is known of it.
+
+        claim: a claim at this node, which goes on with the stay here.
+        """
+        origin = node_of(ticket), token
+        is_valid = self.stay_claims.tickets.is_valid(ticket, service, name, token)
+        if not is_valid:
+            return StayAnswer()
+        lock = self._local_locks.get((service, name))
+        is_own = self.stay_claims.tickets.is_own(ticket, service, name, token)
+        over = StayAnswer(GONE) if is_own else StayAnswer()
+        if lock is None:
+            return over
+        is_moving = lock.departed is not None and self._is_moving(lock)
+        released = None if lock.held_back is None else lock.released
+        stay = lock.holder or released or (lock.departed if is_moving else None)
+        if stay is None or stay.token is None or not self._is_by(stay, origin):
+            return over
+        if stay is released and stay.origin[1] == token:
+            return StayAnswer(GONE)
+        answer = StayAnswer(HERE, stay.token, max(0, lock.held_until_us - self._timers.now_us()))
+        if claim is not None and stay is lock.departed:
+            self.refuse_claim(claim, "unavailable", f"lock {name!r} is leaving node {self._me}")
+        elif stay is not lock.departed:
+            self._hand_over(lock, stay, origin, claim)
+        return answer
+
+    def _is_by(self, stay: ClientRequest, origin: Origin) -> bool:
+        """Return whether a stay is the one that began there, or an earlier one by the same loan,
+        which was claimed on trust: then it has been over before.
+        """
+        node, token = origin
+        if node == self._me:
+            return stay.token == token
+        return stay.origin[0] == node and stay.origin[1] <= token
+
+    def _hand_over(
+        self, lock: LocalLock, stay: ClientRequest, origin: Origin, claim: ClientRequest | None
+    ) -> None:
+        """Let a stay go to another node, or on with a claim at this one."""
+        self._timers.cancel(lock.held_back)
+        lock.held_back = lock.released = None
+        if lock.holder is not None:
+            if stay.origin[1] < origin[1] and origin[0] != self._me:
+                self._lose(stay, "failed", OVERTAKEN)
+            else:
+                self._forget(stay)
+            lock.holder = None
+        if claim is None:
+            lock.departed = stay
+            self.changed(lock.service, lock.name)
+            self._make_request(lock, "move", arguments=(0,))
+            self._request_if_needed(lock)
+        else:
+            claim.origin = origin
+            claim.queued_locks = [lock]
+            self._hold(lock, claim, stay.token)
 
     def _end_claim(self, lock: LocalLock, *, is_abrupt: bool) -> None:
         """End a claim that is not answered yet.
@@ -628,20 +733,14 @@ class LockQueues:
     def _refuse_claim(self, lock: LocalLock) -> None:
         request, lock.claim, lock.claimed = lock.claim, None, None
         if request is not None:
-            request.connection.send("refused", request.id, "lost", OVERTAKEN)
-            self._forget(request)
+            self.refuse_claim(request)
 
     def move(self, session: ClientSession, id: int) -> None:
         """Let a client take its lock to another node.  No other one gets it here by this grant."""
         request = session.requests.get(id)
         if request is None or request.held_lock is None or request.service not in self.movable:
             return
-        lock = request.held_lock
-        self._forget(request)
-        lock.holder = None
-        self.changed(lock.service, lock.name)
-        self._make_request(lock, "move", arguments=(0,))
-        self._request_if_needed(lock)
+        self._hand_over(request.held_lock, request, NOWHERE, None)
 
     def ask_to_move(self, why: str) -> None:
         """Ask all clients that hold a lock to take it to another node."""
@@ -693,6 +792,8 @@ class LockQueues:
             self._return_unused(lock)  # another node may make the coordinator reclaim it
             self._request_if_needed(lock)
             return {"taken": holder.session.label, "reclaims": True}
+        if lock is not None and lock.held_back is not None:
+            self._end_holding_back(lock)
         reclaims = "reclaim" in self._kinds[service].__behaviour__.requests
         if reclaims:
             self._node.make_request(service, name, "reclaim")
@@ -737,6 +838,7 @@ class LockQueues:
         """End the request: leave the queues, or release the lock that it holds."""
         if request.is_over:
             return  # the failure of its instance has ended it already
+        request.is_released = not is_abrupt
         self._forget(request)
         if request.time_out is not None:
             self._timers.cancel(request.time_out)
@@ -745,6 +847,7 @@ class LockQueues:
             if lock.queue and not is_abrupt:
                 self._line_up(lock, request)
             lock.holder = None
+            lock.released = request if lock.held_until_us else None
             self._leave(lock, is_abrupt=is_abrupt)
         elif request.queued_locks and request.queued_locks[0].claim is request:
             self._end_claim(request.queued_locks[0], is_abrupt=is_abrupt)
@@ -793,6 +896,8 @@ class LockQueues:
 
     def _new_lock(self, service: str, name: str) -> LocalLock:
         lock = LocalLock(service, name, self._node.participant(service, name))
+        if service in self.movable:
+            lock.ticket_of = self.stay_claims.tickets.maker(service, name)
         lock.unsubscribe = self._node.subscribe(service, name, partial(self._on_indication, lock))
         self._local_locks[service, name] = lock
         return lock
@@ -803,7 +908,7 @@ class LockQueues:
         """
         for lock in list(self._local_locks.values()):
             # a lock on its way to another node, too: a node that shuts down waits for it
-            moves = lock.claimed is not None or self._is_moving(lock)
+            moves = lock.claimed is not None or self._is_moving(lock) or lock.held_back is not None
             if lock.queue or lock.is_requested or lock.holder or lock.withdrawing or moves:
                 lock.is_used = True
             elif lock.is_used:
@@ -818,7 +923,7 @@ class LockQueues:
 
     def _request_if_needed(self, lock: LocalLock) -> None:
         """Make the participant acquire the lock, if requests wait and none holds it."""
-        if lock.queue and not lock.is_requested and lock.holder is None:
+        if lock.queue and not lock.is_requested and lock.holder is None and lock.held_back is None:
             lock.is_requested = True
             if self._node.is_late(lock.process) and self._node.left_us(lock.process) == 0:
                 # The lock stayed with this node by a lease that has expired, and the timer is late.
@@ -851,6 +956,8 @@ class LockQueues:
             return
         lock.leave_instance()
         self._end_asking(lock, is_answered=False)
+        self._timers.cancel(lock.held_back)
+        lock.held_back = None
         if lock.holder is not None:
             self._lose(lock.holder, "failed", why)
         self._refuse_claim(lock)
@@ -888,6 +995,10 @@ class LockQueues:
             client gets it here by the same grant.
         """
         self.changed(lock.service, lock.name)
+        held_us = lock.held_until_us - self._timers.turn_us() if lock.held_until_us else 0
+        if held_us > 0:
+            lock.held_back = self._timers.set(held_us, partial(self._end_holding_back, lock))
+            return
         if is_abrupt and lock.service in self.movable:
             self._make_request(lock, "break_off", arguments=(0,))
         else:
@@ -895,6 +1006,13 @@ class LockQueues:
         if lock.service in self._closed:
             self._return_unused(lock)
         self._request_if_needed(lock)
+
+    def _end_holding_back(self, lock: LocalLock) -> None:
+        """Give a lock on that was claimed on trust: all stays by the former loan have ended."""
+        self._timers.cancel(lock.held_back)
+        lock.held_back = lock.released = None
+        lock.held_until_us = 0
+        self._leave(lock)
 
     def _on_indication(self, lock: LocalLock, process: ProcessId, indication: Indication) -> None:
         if process != self._me:
@@ -907,6 +1025,10 @@ class LockQueues:
             holder = lock.holder
             if lock.claimed == number_of(indication.token):
                 self._refuse_claim(lock)
+            elif lock.held_back is not None:  # the loan of this node has ended, and was not renewed
+                self._timers.cancel(lock.held_back)
+                lock.held_back = lock.released = None
+                self._request_if_needed(lock)
             elif holder is not None and holder.token == number_of(indication.token):
                 self._lose(
                     holder,
@@ -917,7 +1039,9 @@ class LockQueues:
                 self._request_if_needed(lock)
         elif isinstance(indication, ResumedWithToken):
             request, lock.claim, lock.claimed = lock.claim, None, None
+            lock.held_until_us = self._timers.now_us() + lock.claimed_held_us
             if request is not None:
+                request.origin = lock.claimed_from
                 self._hold(lock, request, number_of(indication.loan))
             elif not lock.withdrawing:
                 self._leave(lock)  # the client that has claimed it has left, or released it
@@ -937,6 +1061,7 @@ class LockQueues:
                 self._request_if_needed(lock)
             return
         lock.reserved_for = ""
+        lock.held_until_us = 0
         if self.meter is not None:
             self.meter.granted(lock.service, self._timers.now_us() - request.since_us)
         self._hold(lock, request, token)
@@ -954,14 +1079,12 @@ class LockQueues:
             self._timers.cancel(request.time_out)
         if request.lease_us is not None:
             self._schedule_expiry(request.session, request.since_us + request.lease_us)
-        request.connection.send(
-            "granted",
-            request.id,
-            token,
-            _in_ms(self._lease_left_us(request, lock)),
-            request.session.at,
-            lock.name,
-        )
+        left_ms = _in_ms(self._lease_left_us(request, lock))
+        granted = ("granted", request.id, token, left_ms, request.session.at, lock.name)
+        if lock.ticket_of is not None and token is not None:
+            request.connection.send(*granted, lock.ticket_of(token))
+        else:
+            request.connection.send(*granted)
         if request.keeps:
             self._watch_for_waiters(request, lock)
         self.changed(lock.service, lock.name)
@@ -1061,8 +1184,10 @@ class LockQueues:
 
     def _lose(self, request: ClientRequest, cause: str, why: str) -> None:
         """End a lease, and notify its client."""
-        assert request.held_lock is not None
-        request.held_lock.holder = None
+        lock = request.held_lock
+        assert lock is not None
+        lock.holder = None
+        lock.released = request if lock.held_until_us else None
         self._forget(request)
         self.lost(request, cause, why)
         for connection in {request.connection, request.session.heartbeat_connection} - {None}:
@@ -1085,7 +1210,10 @@ class LockQueues:
     def has_holders(self) -> bool:
         """Return whether a client holds a lock: here, or on its way to this node or another one."""
         return any(
-            lock.holder is not None or lock.claimed is not None or self._is_moving(lock)
+            lock.holder is not None
+            or lock.claimed is not None
+            or lock.held_back is not None
+            or self._is_moving(lock)
             for lock in self._local_locks.values()
         )
 
@@ -1099,6 +1227,7 @@ class LockQueues:
             lock.holder is not None
             or lock.is_requested
             or lock.withdrawing
+            or lock.held_back is not None
             or lock.claimed is not None
             or self._is_moving(lock)
             for lock in self._local_locks.values()
@@ -1157,6 +1286,13 @@ class LockQueues:
         as `habemus top`.
         """
         return sum(each.at > 0 or each.watches > 0 for each in self._sessions.values())
+
+    def outlasting_us(self, service: str) -> int:
+        """Time after which all stays by a loan have ended that is not renewed any more, by a clock
+        that is slower by at most a tenth.
+        """
+        lease_us = self._leases_us[service] or 0
+        return lease_us + lease_us // 10
 
     def lease_us(self, service: str) -> int | None:
         """Longest lease of a service; None if its grants do not expire."""

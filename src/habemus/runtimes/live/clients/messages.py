@@ -64,6 +64,7 @@ class ClaimLine(_ClientMessage, frozen=True, tag="claim"):
     lease_ms: int | None
     at: int
     keeps: bool = False
+    ticket: str = ""
 
 
 class MoveLine(_ClientMessage, frozen=True, tag="move"):

@@ -13,10 +13,10 @@ A client sends
     ["semaphore", id, service, name, size or null, timeout_ms or null, lease_ms or null, at]
                                       requests a place of this semaphore
     ["move", id]                      the client takes this lock to another node; no answer
-    ["claim", id, service, name, token, shown, lease_ms or null, at, keeps]
+    ["claim", id, service, name, token, shown, lease_ms or null, at, keeps, ticket]
                                       goes on with a lock that it holds at another node: `token`
-                                      names the grant there, `shown` is the token that the client
-                                      shows to resources
+                                      and `ticket` came with the grant there, `shown` is the token
+                                      that the client shows to resources
     ["release", id]                   releases the lock, or withdraws the request; no answer
     ["transfer", id, label]           releases, and reserves the lock for that client; no answer
     ["goodbye"]                       ends all requests of the session; no answer
@@ -37,7 +37,8 @@ and a node
                                       and "configuration", if the members have ever changed, and
                                       "release_on_disconnect", if the operator has chosen that
     ["nodes", 0, configuration, {number: address, ...}]   the members have changed
-    ["granted", id, token or null, left_ms or null, at, name]
+    ["granted", id, token or null, left_ms or null, at, name, ticket]
+                                      a ticket, which is a secret, only where locks can be claimed
     ["wanted", id]                    to a holder with `keeps`: another client waits
     ["lost", id, why]                 the lease has ended
     ["leave", 0, why]                 the node shuts down: take what is held here to another node

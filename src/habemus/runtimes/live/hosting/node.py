@@ -79,6 +79,9 @@ from habemus.runtimes.live.peers.frames import (
     OpenFrame,
     StatePageFrame,
     StateQueryFrame,
+    StayAnswerFrame,
+    StayQueryFrame,
+    TicketKeyFrame,
 )
 from habemus.runtimes.live.peers.handshake import Identity
 from habemus.runtimes.live.peers.membership import Membership, irreplaceable
@@ -770,12 +773,15 @@ class Node:
             if not instance.service.is_silent:
                 self.send(peer, OpenFrame(index, name))
         self.watchers.connected(peer)
+        self.lock_queues.stay_claims.connected(peer)
 
     def _received(self, peer: int, frame: Frame) -> Refused | None:
         if isinstance(frame, StateQueryFrame):
             hosted = {(index, ""): each for index, each in self._idle.representatives.items()}
             self.send(peer, self._membership.page_after(peer, frame, hosted | self._instances))
             return None
+        if isinstance(frame, TicketKeyFrame):
+            return self.lock_queues.stay_claims.learn(peer, frame)
         if isinstance(frame, StatePageFrame):
             return None if self._joining is None else self._joining.take(peer, frame)
         if not self._membership.is_complete and isinstance(frame, (MessageFrame, IdleMessageFrame)):
@@ -812,6 +818,8 @@ class Node:
                     instance.after_delivery()
         elif isinstance(frame, OpenFrame):
             self._mentioned(frame.service, frame.instance)
+        elif isinstance(frame, StayQueryFrame | StayAnswerFrame):
+            self.lock_queues.stay_claims.hear(peer, service.name, frame)
         else:
             self.watchers.hear(peer, service.name, frame)
         return None

@@ -44,6 +44,8 @@ from habemus.runtimes.live.peers.frames import (
     MessageFrame,
     Proof,
     Rejection,
+    StayAnswerFrame,
+    StayQueryFrame,
     Unsendable,
     Welcome,
 )
@@ -206,7 +208,7 @@ def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
     if isinstance(frame, IdleMessageFrame) and not all(map(is_name, frame.besides)):
         return Refused("message for idle instances with the name of one that is not valid")
     if (
-        isinstance(frame, LockStatusFrame)
+        isinstance(frame, LockStatusFrame | StayQueryFrame | StayAnswerFrame)
         and frame.token is not None
         and terms.is_beyond((frame.token >> 32, 0))
     ):

@@ -75,6 +75,35 @@ class TransferFrame(msgspec.Struct, array_like=True, tag=5, frozen=True):
     label: str
 
 
+class TicketKeyFrame(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """The key by which the receiver can check the tickets of the sender's clients."""
+
+    service: int  # 0
+    instance: str  # empty
+    key: bytes
+
+
+class StayQueryFrame(msgspec.Struct, array_like=True, tag=10, frozen=True):
+    """Asks for the stay of a client that claims a lock at the sender."""
+
+    service: int
+    instance: str
+    id: int  # of the query
+    token: int
+    ticket: str
+
+
+class StayAnswerFrame(msgspec.Struct, array_like=True, tag=16, frozen=True):
+    """Knowledge of the sender about the stay (`clients.claims`)."""
+
+    service: int
+    instance: str
+    id: int
+    verdict: int
+    token: int  # of the loan to claim
+    held_us: int  # for how long no other client may get the lock
+
+
 class StateQueryFrame(msgspec.Struct, array_like=True, tag=6, frozen=True):
     """Asks for the durable state of the receiver, for instances after this one.
 
@@ -103,6 +132,9 @@ Frame: TypeAlias = (
     | WatchFrame
     | LockStatusFrame
     | TransferFrame
+    | TicketKeyFrame
+    | StayQueryFrame
+    | StayAnswerFrame
     | StateQueryFrame
     | StatePageFrame
 )

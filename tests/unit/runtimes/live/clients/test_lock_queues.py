@@ -19,6 +19,7 @@ from habemus.runtimes.live.clients.lock_queues import (
     LockQueues,
     number_of,
 )
+from habemus.runtimes.live.clients.tickets import Tickets
 from habemus.runtimes.live.clients.window import NARROWEST, WIDEST
 from habemus.runtimes.live.hosting.failures import NodeStopped
 from habemus.runtimes.live.hosting.instance import Instance, LocalProcess
@@ -26,6 +27,7 @@ from habemus.runtimes.live.hosting.service import Service
 from habemus.runtimes.live.hosting.slices import TimeSlicer
 from habemus.runtimes.live.hosting.timers import Timers, random_source
 from habemus.runtimes.live.hosting.turn import Turn
+from habemus.runtimes.live.peers.frames import Frame
 
 
 class Wished(ElectedCoordinatorLeased):
@@ -96,6 +98,14 @@ class Script:
 
     def is_recorded(self, service: str, name: str) -> bool:
         return False
+
+    def reaches(self) -> list[int]:
+        return []
+
+    def send(self, peer: int, frame: Frame) -> None: ...
+
+    def service_index(self, service: str) -> int:
+        return 0
 
 
 class Said:
@@ -269,8 +279,19 @@ def test_a_loss_that_was_on_its_way_is_not_the_next_holders() -> None:
 
 def claim(lock_queues: LockQueues, connection: Said, session: ClientSession, id: int) -> None:
     """Claim the lock x by the token of a loan at another node."""
-    token = number_of((1, 1))
-    lock_queues.claim(connection, session, id, "locks", "x", token, token, None, 1, keeps=False)
+    claim_token(lock_queues, connection, session, id, number_of((1, 1)))
+
+
+def claim_token(
+    lock_queues: LockQueues, connection: Said, session: ClientSession, id: int, token: int
+) -> None:
+    lock_queues.outlasting_us = lambda service: 0  # type: ignore[method-assign]  # held by nobody
+    other = Tickets(2)
+    lock_queues.stay_claims.tickets.learn(2, other.key)
+    ticket = other.maker("locks", "x")(token)
+    lock_queues.claim(
+        connection, session, id, "locks", "x", token, token, None, 1, keeps=False, ticket=ticket
+    )
 
 
 def test_a_lock_that_its_client_has_released_while_it_claimed_it_is_released_when_granted() -> None:
@@ -604,8 +625,7 @@ def test_a_lock_that_is_claimed_here_has_a_holder() -> None:
     def check(
         lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
     ) -> None:
-        token = number_of((1, 5))
-        lock_queues.claim(connection, session, 1, "locks", "x", token, token, None, 1, keeps=False)
+        claim_token(lock_queues, connection, session, 1, number_of((1, 5)))
         assert node.asked == ["claim"]
         assert lock_queues.has_holders()
         node.listener(1, LockLostWithToken((1, 5)))

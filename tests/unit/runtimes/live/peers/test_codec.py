@@ -125,8 +125,8 @@ def test_envelopes_are_strict() -> None:
     assert not refused([*good, 7, 8])  # a field that this node does not know
     assert not refused([*good, 7, [[[{}]]]])
     assert refused(good[:-1])
-    assert frame_of(msgspec.msgpack.encode([9, *good[1:]])) == Refused(
-        "unknown type of frame 9", is_unknown=True
+    assert frame_of(msgspec.msgpack.encode([99, *good[1:]])) == Refused(
+        "unknown type of frame 99", is_unknown=True
     )
     assert refused([1, "0", *good[2:]])
     assert refused([1, 0, b"printer", *good[3:]])
