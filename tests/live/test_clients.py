@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ from habemus.client.asynchronous import AsyncCluster
 from habemus.client.connection import NodeConnection
 from habemus.client.node_backend import opened, round_trips
 from habemus.client.session import NodeSession
-from habemus.runtimes.live.clients.protocol import WIRE_VERSION
+from habemus.runtimes.live.clients.protocol import TRY_MS, WIRE_VERSION
 
 SOURCE = Path(habemus.__file__).parent
 
@@ -285,6 +286,20 @@ def test_a_failed_try_leaves_no_contender(cluster: Cluster, other: Cluster) -> N
         assert (
             has_other_leader or again.token == lease.token + 1
         )  # nobody was granted it in between
+
+
+def test_a_try_fails_when_the_node_of_the_holder_has_answered(
+    cluster: Cluster, other: Cluster
+) -> None:
+    """Most of many: a stall of the machine may hit some."""
+    with cluster.lock("tried", timeout=PATIENCE):
+        for client in (cluster, other):
+            took = []
+            for _ in range(9):
+                began = time.monotonic()
+                assert client.try_lock("tried") is None
+                took.append(time.monotonic() - began)
+            assert median(took) < TRY_MS / 2_000
 
 
 def test_two_tasks_that_share_a_session_do_not_both_hold_it(nodes: Nodes) -> None:

@@ -318,7 +318,7 @@ class AsyncNodeBackend:
     ) -> tuple[int, list[Any]]:
         """Send a request and wait for its answer; `ended` if there will be none."""
         left = attempts.left()
-        id, sent = session.request(request, left)
+        id, sent = session.request(request, attempts.asked())
         answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         lines.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
         line = ["ended", id, "ended", ""]

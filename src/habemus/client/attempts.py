@@ -57,6 +57,15 @@ class Attempts:
         deadline = self._deadline
         return None if deadline is None else max(TRY_SECONDS, deadline - boottime.seconds())
 
+    def asked(self) -> float | None:
+        """Return the timeout to send with the request: the seconds that are left, which may be 0.
+        The node grants a free lock all the same.
+        """
+        left, timeout = self.left(), self._timeout
+        if left is None or timeout is None or left > TRY_SECONDS:
+            return left
+        return min(timeout, left)
+
     def failed(self, reason: HabemusError | str, *, is_known: bool = True) -> None:
         """Note why an attempt failed.
 

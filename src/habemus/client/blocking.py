@@ -248,8 +248,8 @@ class Cluster:
 
         name: the name of the lock; clients that give the same name exclude each other.
         timeout: seconds to wait for the lock, and for a node that answers.  None waits for ever,
-            but raises at once if the cluster has never answered.  0 returns within 0.25 s: it asks
-            the other nodes whether the lock is free.
+            but raises at once if the cluster has never answered.  0 returns as soon as the node
+            knows that the lock is held, and within 0.25 s if no node answers that it is.
         lease: seconds after which a silent client loses the lock, at most the lease of the cluster.
         reentrant: whether the thread that holds the lock may take it again.
         keep: whether this process keeps the lock when it is released, and takes it again at no

@@ -170,7 +170,7 @@ class NodeBackend:
         attempts: None for the first one of a request that has no timeout.
         """
         left = None if attempts is None else attempts.left()
-        id, sent = session.request(request, left)
+        id, sent = session.request(request, None if attempts is None else attempts.asked())
         try:
             connection = session.connection()
         except ConnectionClosed as reason:

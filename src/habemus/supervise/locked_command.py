@@ -269,6 +269,8 @@ def _asked(
     acquire = request.acquire()
     now = now_us()
     timeout_ms = None if deadline_us is None else max(TRY_MS, (deadline_us - now) // 1_000)
+    if request.tries:
+        timeout_ms = 0  # the node waits for the others, while it does not know the holder
     id, line = protocol.request(acquire, timeout_ms, now)
     connection.send(line)
     poll = select.poll()

@@ -41,7 +41,7 @@ from habemus.problems.fencing import (
 )
 from habemus.problems.mutex import Granted, Mutex
 from habemus.runtimes.live.clients.claims import GONE, HERE, Claims, StayAnswer
-from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US
+from habemus.runtimes.live.clients.protocol import CLIENT_SHUTDOWN_GRACE_US, TRY_MS
 from habemus.runtimes.live.clients.tickets import node_of
 from habemus.runtimes.live.clients.window import NARROWEST, PATIENCE_US, WIDEST, RequestWindow
 from habemus.runtimes.live.hosting.failures import NodeStopped
@@ -74,6 +74,9 @@ SHORT_STAY_US = 10_000
 other nodes wait: a hand-over between nodes takes less than that.
 """
 
+TRY_US: Final = TRY_MS * 1_000
+MOST_TRIED = 16
+"""Locks of one request about which other nodes are asked when its timeout is over."""
 CUT_OFF_US = 2 * CLIENT_SHUTDOWN_GRACE_US
 """How long a lock without a lease stays lent after the last connection of its client has closed: as
 long as a node that restarts waits for such clients.
@@ -230,6 +233,8 @@ class ClientRequest:
         self.origin = NOWHERE  # of a lock that was claimed
         self.since_us = session.heard_us  # when it arrived, then when it was granted
         self.time_out: Alarm | None = None  # while it waits
+        self.is_due = False  # its short timeout is over; it ends when all its locks are held
+        self.held_elsewhere: set[str] = set()  # the names of those that other nodes' clients hold
 
     @property
     def is_waiting(self) -> bool:
@@ -312,6 +317,7 @@ class LockQueues:
         self.stay_claims = Claims(node, self, timers)
         self.changed: Callable[[str, str], None] = _nothing
         self.transferred: Callable[[str, str, str], None] = _nothing
+        self.asked_about: Callable[[str, str], None] = _nothing
         self.lost: Callable[[ClientRequest, str, str], None] = _nothing  # with cause and reason
         self.meter: Meter | None = None
 
@@ -443,7 +449,8 @@ class LockQueues:
         session.locks += len(wanted)
         self._requests += 1
         if timeout_us is not None:
-            request.time_out = self._timers.set(timeout_us, partial(self._time_out, request))
+            longest_us = max(timeout_us, TRY_US)
+            request.time_out = self._timers.set(longest_us, partial(self._time_out, request))
         if (
             session.postponed
             or session.asked >= NARROWEST
@@ -456,6 +463,11 @@ class LockQueues:
             self._queue_at(request, wanted[0])
         else:
             self._slices.run(session, self._queue_at_all(request, wanted))
+        if timeout_us is not None and timeout_us < TRY_US and request.is_waiting:
+            if timeout_us == 0:
+                self._be_due(request)
+            else:
+                self._timers.set(timeout_us, partial(self._be_due, request))
 
     def _has_to_wait(self, session: ClientSession, service: str, names: tuple[str, ...]) -> bool:
         """Return whether a request waits until fewer locks are requested for its client."""
@@ -803,6 +815,46 @@ class LockQueues:
         """Record that a client has written to the resource, as an event of the local process."""
         if service in self._locks and self._node.is_recorded(service, name):
             self._node.make_request(service, name, "write", *token_of(token))
+
+    def _be_due(self, request: ClientRequest) -> None:
+        """Refuse a request whose short timeout is over, as soon as all its locks are known to be
+        held; ask the other nodes.
+        """
+        if not request.is_waiting:
+            return
+        request.is_due = True
+        if not self._refuse_if_held(request) and len(request.queued_locks) <= MOST_TRIED:
+            for lock in request.queued_locks:
+                if not self._is_held(lock):
+                    self.asked_about(lock.service, lock.name)
+
+    def _refuse_if_held(self, request: ClientRequest) -> bool:
+        if len(request.queued_locks) < len(request.names):
+            return False
+        for lock in request.queued_locks:
+            if not (self._is_held(lock) or lock.name in request.held_elsewhere):
+                return False
+        self._time_out(request)
+        return True
+
+    @staticmethod
+    def _is_held(lock: LocalLock) -> bool:
+        """Return whether a client of this node holds the lock, and does not only keep it."""
+        return lock.holder is not None and not lock.holder.keeps
+
+    def note_held(self, service: str, name: str) -> None:
+        """Take in that a client of another node holds a lock."""
+        lock = self._local_locks.get((service, name))
+        if lock is None:
+            return
+        for request in [each for each in lock.queue if each.is_due]:
+            request.held_elsewhere.add(name)
+            self._refuse_if_held(request)
+
+    def is_held(self, service: str, name: str) -> bool:
+        """Return whether a client of this node holds a lock, and does not only keep it."""
+        lock = self._local_locks.get((service, name))
+        return lock is not None and self._is_held(lock)
 
     def _time_out(self, request: ClientRequest) -> None:
         name = request.names[0] + (", ..." if len(request.names) > 1 else "")

@@ -7,7 +7,8 @@ A client sends
                                       that the client knows, if it is not that of the cluster
     ["proof", proof]                  proves knowledge of the secret, if the node asks for it
     ["request", id, service, [name, ...], timeout_ms or null, lease_ms or null, at, keeps]
-                                      requests one of these locks
+                                      requests one of these locks; a free one is granted also after
+                                      the timeout, within TRY_MS
     ["lead", id, service, name, timeout_ms or null, lease_ms or null, at]
                                       requests to lead this election
     ["semaphore", id, service, name, size or null, timeout_ms or null, lease_ms or null, at]
@@ -107,7 +108,9 @@ such names, and a program that names a lock so is refused by its client.
 LOCKS = "locks"
 """The default service."""
 TRY_MS = 250
-"""Timeout of an attempt that does not wait: the node has to ask the other nodes."""
+"""How long a request with a shorter timeout waits while the node does not know that another client
+holds the lock: the node has to ask the other nodes.
+"""
 CONNECT_SECONDS = 2.0
 """Timeout of the handshake with a node, after which a client tries another one."""
 CLIENT_SHUTDOWN_GRACE_US = 1_000_000

@@ -70,6 +70,7 @@ class LockWatchers:
         self._forgetting: Alarm | None = None
         lock_queues.changed = self._changed
         lock_queues.transferred = self._transferred
+        lock_queues.asked_about = self._ask_about
 
     # Clients.
 
@@ -218,18 +219,32 @@ class LockWatchers:
         key = (service, frame.instance)
         if isinstance(frame, TransferFrame):
             self._lock_queues.reserve(service, frame.instance, frame.label)
+        elif isinstance(frame, WatchFrame) and frame.once:
+            if self._lock_queues.is_held(*key):
+                self._send_status(peer, frame)
         elif isinstance(frame, WatchFrame):
             self._note_peer_watch(peer, key)
-            self._node.send(
-                peer,
-                LockStatusFrame(frame.service, frame.instance, *self._lock_queues.status_of(*key)),
-            )
+            self._send_status(peer, frame)
         else:
+            if frame.once:
+                self._lock_queues.note_held(*key)
             watched = self._locks.get(key)
             if watched is not None:
                 watched.peer_status[peer] = LockStatus(frame.holder, frame.token, frame.waiting)
                 watched.unanswered_peers.discard(peer)
                 self._report_if_changed(key)
+
+    def _send_status(self, peer: int, frame: WatchFrame) -> None:
+        service = self._node.services[frame.service].name
+        status = self._lock_queues.status_of(service, frame.instance)
+        news = LockStatusFrame(frame.service, frame.instance, *status, frame.once)
+        self._node.send(peer, news)
+
+    def _ask_about(self, service: str, name: str) -> None:
+        """Ask the other nodes whether one of their clients holds a lock."""
+        frame = WatchFrame(self._node.service_index(service), name, once=True)
+        for peer in self._node.reaches():
+            self._node.send(peer, frame)
 
     def _note_peer_watch(self, peer: int, key: Key) -> None:
         if key in self._peer_watches or len(self._peer_watches) < MOST_PEER_WATCHES:

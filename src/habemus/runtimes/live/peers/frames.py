@@ -55,6 +55,7 @@ class WatchFrame(msgspec.Struct, array_like=True, tag=3, frozen=True):
 
     service: int
     instance: str
+    once: bool = False  # asks only whether a client holds the lock now
 
 
 class LockStatusFrame(msgspec.Struct, array_like=True, tag=4, frozen=True):
@@ -65,6 +66,7 @@ class LockStatusFrame(msgspec.Struct, array_like=True, tag=4, frozen=True):
     holder: str | None
     token: int | None
     waiting: int
+    once: bool = False  # answers such a `WatchFrame`: a client holds the lock
 
 
 class TransferFrame(msgspec.Struct, array_like=True, tag=5, frozen=True):

@@ -734,3 +734,56 @@ def test_the_end_of_a_connection_releases_at_once_where_the_operator_says_so() -
         assert lock_queues.sessions() == 0
 
     run(check)
+
+
+@pytest.mark.parametrize("timeout_us", [0, 50_000])
+@pytest.mark.parametrize("is_here", [True, False])
+def test_a_short_timeout_ends_as_soon_as_the_node_knows_that_the_lock_is_held(
+    timeout_us: int, is_here: bool
+) -> None:
+    """And not before: the lock may be free."""
+
+    async def main() -> None:
+        node, connection = Script(), Said()
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, virtual.VirtualLoop)
+        timers = Timers(loop, random_source(1), loop.now_us)
+        lock_queues = LockQueues(node, timers, TimeSlicer(loop, Turn(loop), lambda: 0))
+        asked: list[tuple[str, str]] = []
+        lock_queues.asked_about = lambda *key: asked.append(key)
+        session = lock_queues.join(connection, "client", None)
+        assert session is not None
+        if is_here:
+            acquire(lock_queues, connection, session, 1)
+            node.listener(1, GrantedWithToken((1, 1)))
+            connection.lines.clear()
+        lock_queues.request(connection, session, 2, "locks", ["x"], timeout_us, None, 2)
+        if timeout_us:
+            assert connection.lines == [] and asked == []
+            await asyncio.sleep(0.051)
+        if not is_here:
+            assert connection.lines == [] and asked == [("locks", "x")]
+            lock_queues.note_held("locks", "x")
+        assert [line[:3] for line in connection.lines] == [("refused", 2, "timeout")]
+        lock_queues.request(connection, session, 3, "locks", ["y"], timeout_us, None, 2)
+        await asyncio.sleep(0.2)
+        assert len(connection.lines) == 1, "no node knows a holder"
+        await asyncio.sleep(0.1)
+        assert connection.lines[-1][:3] == ("refused", 3, "timeout")
+
+    virtual.run(main())
+
+
+def test_a_lock_that_its_holder_only_keeps_is_waited_for() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        lock_queues.request(connection, session, 1, "locks", ["x"], None, None, 1, keeps=True)
+        node.listener(1, GrantedWithToken((1, 1)))
+        lock_queues.request(connection, session, 2, "locks", ["x"], 0, None, 2)
+        assert [line[0] for line in connection.lines] == ["granted", "wanted"]
+        lock_queues.release(session, 1)
+        node.listener(1, GrantedWithToken((1, 2)))
+        assert connection.lines[-1][:2] == ("granted", 2)
+
+    run(check)
