@@ -333,7 +333,7 @@ class NodeSession:
 
     def _apply(self, event: LeaseEvent) -> None:
         if isinstance(event, LeaseUnknown):
-            self._say_if_kept(release_line(event.id))  # its release may have been lost
+            self._tell_node(release_line(event.id))  # its release may have been lost
             return
         state = self.protocol.leases.get(event.id)
         lease: Lease | None = None if state is None else state.holder
@@ -355,22 +355,22 @@ class NodeSession:
         connection = self._connections.pop(state.id, None)
         if connection is not None:
             connection.close(line)
-        self._say_if_kept(line)
+        self._tell_node(line)
 
-    def _say_if_kept(self, line: bytes) -> None:
-        """Send a line to the node over the connection of the keeper, if there is one.  If that may
-        have ended too, the keeper repeats the line.
+    def _tell_node(self, line: bytes) -> None:
+        """Send a line to the node over the connection of the keeper.  If that is not open, or may
+        have ended, the keeper sends the line with its next heartbeat.
 
         A lease that has left the node is not released there: another client would get it by the
         same grant.
         """
         if self._is_moving:
             return
-        if self._was_cut and not self.over:
+        keeping = self._keeping
+        if (keeping is None or self._was_cut) and not self.over:
             self._unsaid.append(line)
             self._hurry.set()
             self._wanted.set()
-        keeping = self._keeping
         if keeping is not None:
             with suppress(OSError):  # the keeper notices it
                 keeping.send(line)
@@ -405,10 +405,10 @@ class NodeSession:
         except OSError:
             connection.close()
             self._was_cut = True
-            self._say_if_kept(line)
+            self._tell_node(line)
         else:
             if self._was_cut:
-                self._say_if_kept(line)  # this connection may have ended, too
+                self._tell_node(line)  # this connection may have ended, too
             self.put_back(connection)
 
     def note_write(self, service: str, name: str, token: int) -> None:
@@ -600,7 +600,7 @@ class NodeSession:
     def _say_on_carrier(self, line: bytes) -> None:
         carrier = self._carrier
         if carrier is None:
-            self._say_if_kept(line)
+            self._tell_node(line)
             return
         with suppress(OSError), carrier.in_use:
             carrier.send(line)

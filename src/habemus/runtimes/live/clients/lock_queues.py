@@ -75,6 +75,8 @@ other nodes wait: a hand-over between nodes takes less than that.
 """
 
 TRY_US: Final = TRY_MS * 1_000
+MOST_LOSSES = 1_000
+"""Losses of a client that has sent no heartbeat yet, or was cut off."""
 MOST_TRIED = 16
 """Locks of one request about which other nodes are asked when its timeout is over."""
 CUT_OFF_US = 2 * CLIENT_SHUTDOWN_GRACE_US
@@ -186,6 +188,7 @@ class ClientSession:
     heard_us: int = 0  # when it was received, on the clock of this node
     expiry: Alarm | None = None  # checks its leases
     heartbeat_connection: LineSender | None = None  # where its last heartbeat arrived
+    losses: dict[int, str] = field(default_factory=dict)  # to be told there, with the reasons
     cut_off_us: int = 0  # when its last connection closed
     ended: Callable[[], None] = _nothing
 
@@ -386,6 +389,10 @@ class LockQueues:
     def alive(self, connection: LineSender, session: ClientSession, at: int) -> None:
         self.hear(session, at)
         session.heartbeat_connection = connection
+        if session.losses:  # before the answer, which shows them without a reason
+            for id, why in session.losses.items():
+                connection.send("lost", id, why)
+            session.losses.clear()
         held = [
             (request, request.held_lock)
             for request in session.holding.values()
@@ -1242,7 +1249,10 @@ class LockQueues:
         lock.released = request if lock.held_until_us else None
         self._forget(request)
         self.lost(request, cause, why)
-        for connection in {request.connection, request.session.heartbeat_connection} - {None}:
+        session = request.session
+        if session.heartbeat_connection is None and len(session.losses) < MOST_LOSSES:
+            session.losses[request.id] = why
+        for connection in {request.connection, session.heartbeat_connection} - {None}:
             # None of them is None.
             connection.send("lost", request.id, why)  # type: ignore[union-attr]
 

@@ -787,3 +787,20 @@ def test_a_lock_that_its_holder_only_keeps_is_waited_for() -> None:
         assert connection.lines[-1][:2] == ("granted", 2)
 
     run(check)
+
+
+def test_a_client_learns_the_reason_of_a_loss_before_its_first_heartbeat_is_answered() -> None:
+    def check(
+        lock_queues: LockQueues, node: Script, connection: Said, session: ClientSession
+    ) -> None:
+        acquire(lock_queues, connection, session, 1)
+        node.listener(1, GrantedWithToken((1, 1)))
+        lock_queues.force("locks", "x")
+        keeper = Said()
+        assert lock_queues.join(keeper, "client", session.key) is session
+        lock_queues.alive(keeper, session, 2)
+        lock_queues.alive(keeper, session, 3)
+        why = "released by an operator (habemus release --force)"
+        assert keeper.lines == [("lost", 1, why), ("alive", 2, []), ("alive", 3, [])]
+
+    run(check)
