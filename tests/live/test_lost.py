@@ -140,9 +140,27 @@ def test_a_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
         lease = lock.acquire()
         mine.force(NAME)
         assert arrives(session_of(lease)._connections[lease._id].fileno())
-        lock.release(lease)
+        with pytest.raises(LockLost, match="released by an operator"):
+            lock.release(lease)
         assert lease.lost
         assert told == [lease]
+
+
+def test_an_asynchronous_release_by_hand_tells_of_a_lost_lock(nodes: Nodes) -> None:
+    async def run(operator: Cluster) -> None:
+        async with habemus.connect(nodes.socket(1)) as mine:
+            assert isinstance(mine, AsyncCluster)
+            lock = mine.lock(NAME, PATIENCE)
+            lease = await lock.acquire()
+            assert lease is not None
+            operator.force(NAME)
+            while not lease.lost:
+                await asyncio.sleep(0.001)
+            with pytest.raises(LockLost, match="released by an operator"):
+                lock.release(lease)
+
+    with habemus.connect(nodes.socket(1)) as operator:
+        asyncio.run(run(operator))
 
 
 def test_the_error_of_the_block_is_not_hidden(nodes: Nodes) -> None:

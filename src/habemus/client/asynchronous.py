@@ -466,25 +466,25 @@ class AsyncLock:
         return lease
 
     def release(self, lease: Lease | None = None) -> None:
-        """Release the lock, without waiting for an answer.
+        """Release the lock, without waiting for an answer.  Raise `LockLost` if the lock was lost
+        before.
 
         lease: the lease to release; any task may release it.  The default is that of the last
-            `acquire` of this task through this object: raise `LockNotHeld` if there is none, and
-            `LockLost` if the lock was lost before.
+            `acquire` of this task through this object: raise `LockNotHeld` if there is none.
         """
         if lease is not None:
             mine = self._acquired.get(self._cluster._task(), [])
             if lease in mine:
                 mine.remove(lease)
             self._give_back(lease)
+            if lease.lost:
+                raise lost_inside(lease)
             return
         last = self._last()
         if last is None:
             is_entered = self._cluster._task() in self._entered
             raise not_held(self._request.shown, "task", "async with" if is_entered else "")
         self.release(last)
-        if last.lost:
-            raise lost_inside(last)
 
     def _last(self) -> Lease | None:
         mine = self._acquired.get(self._cluster._task(), [])

@@ -570,9 +570,10 @@ class Lock:
     def release(self, lease: Lease | None = None) -> None:
         """Release the lock.
 
+        Raise `LockLost` if the lock was lost before.
+
         lease: the lease to release; any thread may release it.  The default is that of the last
-            `acquire` of this thread through this object: raise `LockNotHeld` if there is none,
-            and `LockLost` if the lock was lost before.
+            `acquire` of this thread through this object: raise `LockNotHeld` if there is none.
         """
         if lease is not None:
             owner = lease._owner
@@ -582,14 +583,14 @@ class Lock:
                 except ValueError:  # it was released before
                     pass
             self._give_back(lease)
+            if lease.lost:
+                raise lost_inside(lease)
             return
         last = self._acquired.last() if self._acquired is not None else None
         if last is None:
             is_entered = threading.get_ident() in self._entered
             raise not_held(self._request.shown, "thread", "with" if is_entered else "")
         self.release(last)
-        if last.lost:
-            raise lost_inside(last)
 
     @property
     def lease(self) -> Lease | None:

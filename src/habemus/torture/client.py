@@ -25,7 +25,7 @@ import os
 import socket
 import sys
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from random import Random
 from typing import Any, Protocol
 
@@ -184,7 +184,8 @@ class TortureClient:
             self.note("granted", lease.token)
             await self._use(name, lease)
             self.note("release")
-            lock.release(lease)
+            with suppress(habemus.LockLost):
+                lock.release(lease)
 
     async def _use(self, name: str, lease: Lease) -> None:
         for _ in range(self._draw.randint(*UPDATES)):
