@@ -41,6 +41,7 @@ while True:
     try:
         cluster = habemus.connect(sys.argv[1])
         cluster.__enter__()
+        cluster.status()  # connects, also where entering does not wait for a node
         break
     except HabemusError:
         if time.monotonic() > deadline:

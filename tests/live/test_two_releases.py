@@ -62,7 +62,7 @@ ADDITIONS = {
         ("""_RELEASE = b'["release",%d""", '=,"red"'),
     ],
     "runtimes/live/clients/lock_queues.py": [
-        ("request.session.at,\n            lock.name,\n", "=            'red',\n")
+        ("send(*granted, lock.ticket_of(token)", "=, 'red'"),
     ],
 }
 """Texts and what replaces them; with "=" in front, what follows them."""
