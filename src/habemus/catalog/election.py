@@ -22,9 +22,16 @@ def algorithm_of(system: System) -> type[Election]:
 def model(calls: int | None, system: System) -> tuple[Mapping[ProcessId, ClientModel], Observer]:
     algorithm = algorithm_of(system)
     sees_to_it = algorithm.callers == "none"
-    return dict.fromkeys(
-        system.plans, ElectionClientModel(0 if sees_to_it else calls)
-    ), ElectionObserver(system.topology.processes, algorithm.scope, sees_to_it)
+    clients = {
+        process: ElectionClientModel(
+            0 if sees_to_it else calls,
+            tuple(other for other in system.plans if other != process)
+            if algorithm.can_resign
+            else (),
+        )
+        for process in system.plans
+    }
+    return clients, ElectionObserver(system.topology.processes, algorithm.scope, sees_to_it)
 
 
 ELECTION = Problem(

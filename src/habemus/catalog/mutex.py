@@ -19,16 +19,19 @@ def model(entries: int | None, system: System) -> tuple[Mapping[ProcessId, Clien
     plan = next(iter(system.plans.values()))
     moves, ways = getattr(plan, "moves", 0), MOVES if getattr(plan, "breaks", True) else MOVES[:1]
     lines_up = getattr(plan, "turns", 0) > 0
-    clients = {
-        process: MutexClientModel(
+    can_resign = getattr(getattr(plan, "election", None), "can_resign", False)
+    clients = {}
+    for process, own in system.plans.items():
+        others = tuple(other for other in system.plans if other != process)
+        clients[process] = MutexClientModel(
             entries,
             moves,
-            tuple(other for other in system.plans if other != process),
+            others,
             ways,
             lines_up,
+            isinstance(own, Mutex) and own.withdraws,
+            others if can_resign else (),
         )
-        for process in system.plans
-    }
     return clients, MutexObserver()
 
 

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from habemus.core.process import ProcessId
 from habemus.core.values import Indication
 
+WITHDRAW, RESIGN = "withdraw", "resign"
+"""Budgets of requests: an application stops waiting; a leader steps down in its own term."""
+
 ClientState: TypeAlias = Hashable
 Knowledge: TypeAlias = Hashable
 
@@ -35,6 +38,7 @@ class PossibleRequest(NamedTuple):
     arguments: tuple[Any, ...] = ()
     voluntary: bool = False  # the application need not ever make it; it makes all others eventually
     is_ordered: bool = False  # which of two such requests happened before the other matters
+    budget: str = ""  # a search bounds the number of such requests; without the bound there is none
 
 
 class ClientModel(Protocol):

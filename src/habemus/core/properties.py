@@ -38,6 +38,10 @@ class Property(NamedTuple):
     says: str
 
 
+NO_EXCEPTION = Property("no exception", Kind.ALWAYS, "no handler raises an exception")
+"""The property of every algorithm that a search judges beside those of its problem."""
+
+
 class Finding(NamedTuple):
     """The verdict of a monitor on one property, with the reason in words.
 

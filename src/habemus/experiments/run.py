@@ -126,6 +126,8 @@ def check(
     timeouts: int | str | Mapping[str, int] | None = None,
     receipts: Mapping[str, int] | None = None,
     draws: int | None = None,
+    withdrawals: int = 0,
+    resignations: int = 0,
     asking: Sequence[ProcessId] = (),
     timing: str = "asynchronous",
     merging: bool = False,
@@ -152,6 +154,8 @@ def check(
     timeouts: bound on the timeouts in all, or by the names of timers: {"Repeat": 1}.
     receipts: bound on the receipts, by the names of messages.
     draws: bound on the steps that draw at random.
+    withdrawals: how often an application stops waiting for the lock.
+    resignations: how often a leader steps down in its own term.
     asking: the participants that make requests; by default all.
     timing: "asynchronous": a timer can expire at any moment; "synchronous": only in order, after
         all messages; "eventual": at any moment at first, then in order, which decides liveness.
@@ -195,6 +199,8 @@ def check(
         timers=timers,
         receipts=tuple(sorted((receipts or {}).items())),
         draws=draws,
+        withdrawals=withdrawals,
+        resignations=resignations,
         asking=tuple(sorted(set(asking))),
         timing=timing,
         merging=merging,

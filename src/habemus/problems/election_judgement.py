@@ -120,6 +120,11 @@ class ElectionJudgement:
             self.settled = None
         return self._settle()
 
+    def step_down(self, process: ProcessId) -> None:
+        """Judge that the application has a leader end its term: the next one is no offence."""
+        if process == self.settled:
+            self.settled = None
+
     def recover(self, process: ProcessId) -> None:
         self.up.add(process)
 

@@ -87,6 +87,8 @@ class ElectionMonitor:
                 self._opened = event.time  # the first call begins the first election, not the start
             self._called = True
             self._open()
+        elif kind == "request" and event.name in ("resign", "begin_term"):
+            self._judgement.step_down(event.process)
         elif kind in FAULT_EVENTS:
             self._last_fault = event.time
             self._fault(event)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
-from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
+from habemus.core.model import RESIGN, ClientState, ExternalEvent, Knowledge, PossibleRequest
 from habemus.problems.election import Leader
 from habemus.problems.election_judgement import (
     E1,
@@ -23,21 +23,33 @@ from habemus.problems.election_judgement import (
 )
 
 
-class ElectionClientModel:
-    """A client that may call an election so many times, at any moment, and need not."""
+def resignations(heirs: tuple[ProcessId, ...]) -> list[PossibleRequest]:
+    """Return the requests by which a leader steps down in its own term.  A search drops those that
+    change nothing.
+    """
+    return [PossibleRequest(RESIGN, (heir,), voluntary=True, budget=RESIGN) for heir in heirs]
 
-    def __init__(self, calls: int | None) -> None:
+
+class ElectionClientModel:
+    """A client that may call an election so many times, at any moment, and need not.
+
+    heirs: in whose favour the process can resign.
+    """
+
+    def __init__(self, calls: int | None, heirs: tuple[ProcessId, ...] = ()) -> None:
         self.calls = calls
+        self.resignations = resignations(heirs)
 
     def first(self) -> ClientState:
         return -1 if self.calls is None else self.calls
 
     def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
-        return [PossibleRequest("elect", voluntary=True)] if state != 0 else []
+        calls = [PossibleRequest("elect", voluntary=True)] if state != 0 else []
+        return [*calls, *self.resignations]
 
     def asked(self, state: ClientState, asking: PossibleRequest) -> ClientState:
         assert isinstance(state, int)
-        return state if state < 0 else state - 1
+        return state if state < 0 or asking.name == RESIGN else state - 1
 
     def indicated(self, state: ClientState, indication: Indication) -> ClientState:
         return state
@@ -71,6 +83,8 @@ class ElectionObserver:
         if isinstance(seen.value, Leader):
             result = judgement.name(process, seen.value.process, seen.value.term)
             violated = result.violated(self.scope)
+        elif seen.kind == "request" and seen.name == RESIGN:
+            judgement.step_down(process)
         elif seen.kind == "request":
             called |= {process}
         elif seen.kind == "crash":

@@ -86,6 +86,14 @@ class MutexJudgement:
             self._arrive()
         self.exit(process)
 
+    def release(self, process: ProcessId) -> bool:
+        """End the stay of a process, or its wait if it is not inside.  Return whether it waited."""
+        if process in self.waiting and process not in self.inside - self.moving:
+            self._withdraw(process)
+            return True
+        self.exit(process)
+        return False
+
     def exit(self, process: ProcessId) -> None:
         self.inside.discard(process)
         self.moving.discard(process)
@@ -144,7 +152,8 @@ class Overtaking:
         self.largest = max(self.largest, passed)
         return passed
 
-    def crash(self, process: ProcessId) -> None:
+    def withdraw(self, process: ProcessId) -> None:
+        """Drop a pending request: it was withdrawn, or its process has crashed."""
         self._requested.pop(process, None)
 
     def passed(self, process: ProcessId) -> int:

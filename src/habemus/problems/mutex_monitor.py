@@ -117,7 +117,10 @@ class MutexMonitor:
             self._request(event)
         elif change == "entry":
             self._entry(event)
-        elif change in ("exit", "break_off"):
+        elif change == "exit":
+            if self._judgement.release(process):
+                self._overtaking.withdraw(process)
+        elif change == "break_off":
             self._judgement.exit(process)
         elif change == "loss":
             self._judgement.loss(process)
@@ -129,7 +132,7 @@ class MutexMonitor:
             if process in self._judgement.inside:
                 self.crashed_inside.append(process)
             self._judgement.crash(process)
-            self._overtaking.crash(process)
+            self._overtaking.withdraw(process)
             self.down.add(process)
         elif kind == "recover":
             self.down.discard(process)

@@ -12,9 +12,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from habemus.core import Indication, ProcessId
-from habemus.core.model import ClientState, ExternalEvent, Knowledge, PossibleRequest
+from habemus.core.model import (
+    RESIGN,
+    WITHDRAW,
+    ClientState,
+    ExternalEvent,
+    Knowledge,
+    PossibleRequest,
+)
 from habemus.core.mutex_events import CHANGES
 from habemus.problems import fencing
+from habemus.problems.election_observer import resignations
 from habemus.problems.fencing import FENCE, AcceptedWrites, FencedWrites, Token, WriteOutcome
 from habemus.problems.mutex import Granted
 from habemus.problems.mutex_judgement import MutexJudgement, MutexState
@@ -47,6 +55,8 @@ class MutexClientModel:
     on entry and before it leaves.
 
     lines_up: its next request may wait at the process already while it is inside.
+    withdraws: it may stop waiting at any moment.
+    heirs: in whose favour the process can resign as the leader of an election.
     """
 
     def __init__(
@@ -56,24 +66,33 @@ class MutexClientModel:
         others: tuple[ProcessId, ...] = (),
         ways: tuple[str, ...] = MOVES,
         lines_up: bool = False,
+        withdraws: bool = False,
+        heirs: tuple[ProcessId, ...] = (),
     ) -> None:
         self.entries = entries
         self.moves = moves
         self.others = others  # where it can go on
         self.ways = ways
         self.lines_up = lines_up
+        self.withdrawals = (
+            [PossibleRequest("release", voluntary=True, budget=WITHDRAW)] if withdraws else []
+        )
+        self.resignations = resignations(heirs)
 
     def first(self) -> ClientState:
         return Visit(self.entries, moves=self.moves)
 
     def choices(self, state: ClientState) -> Sequence[PossibleRequest]:
         assert isinstance(state, Visit)
+        return [*self._choices(state), *self.resignations]
+
+    def _choices(self, state: Visit) -> Sequence[PossibleRequest]:
         enters_again = state.left is None or state.left > 0
         if state.stage == VisitStage.OUTSIDE:
             acquire = PossibleRequest("acquire", voluntary=True, is_ordered=True)
             return [acquire] if enters_again else []
         if state.stage == VisitStage.WAITING:
-            return []
+            return self.withdrawals
         others = [
             PossibleRequest(how, (other,), voluntary=True)
             for how in self.ways
@@ -95,6 +114,8 @@ class MutexClientModel:
             return state._replace(writes=state.writes - 1)
         if asking.name == "line_up":
             return state._replace(is_followed=True)
+        if asking.name == RESIGN:
+            return state
         moves = state.moves - (asking.name in MOVES)
         return Visit(state.left, moves=moves)
 
@@ -154,7 +175,10 @@ class MutexObserver:
                     writes.grant(process, seen.value.token)
                     is_stale = tokens.grant(process, seen.value.token)
                     violated += [TOKEN.name] if is_stale else []
-            case "exit" | "break_off":
+            case "exit":
+                if mutex.release(process):
+                    tokens.withdraw(process)
+            case "break_off":
                 mutex.exit(process)
             case "loss":
                 mutex.loss(process)
@@ -167,7 +191,7 @@ class MutexObserver:
                 writes.grant(process, seen.value.token)
             case "crash":
                 mutex.crash(process)
-                tokens.crash(process)
+                tokens.withdraw(process)
             case _ if seen.name == "write":
                 outcome = writes.write(process, seen.value)
                 violated += [FENCE.name] if outcome is WriteOutcome.STALE else []

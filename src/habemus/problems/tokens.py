@@ -69,7 +69,8 @@ class TokenOrder:
         """Return whether a larger token was granted than this one, with which a process goes on."""
         return self.newest is not None and token < self.newest
 
-    def crash(self, key: int) -> None:
+    def withdraw(self, key: int) -> None:
+        """Drop a pending request: it was withdrawn, or its process has crashed."""
         self.due.pop(key, None)
 
     def frozen(self) -> IssuedTokens:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from habemus.argument_names import argument
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.names import command_line
-from habemus.core.model import ClientModel, Observer
+from habemus.core.model import RESIGN, WITHDRAW, ClientModel, Observer
 from habemus.core.node import Stack
-from habemus.core.process import ProcessId
-from habemus.core.properties import Finding, Kind, Verdict, reasons, worst
+from habemus.core.process import MistakeInAlgorithm, ProcessId
+from habemus.core.properties import NO_EXCEPTION, Finding, Kind, Verdict, reasons, worst
 from habemus.core.system import System
 from habemus.core.values import Message, Timer, Value
 from habemus.core.words import counted, did_you_mean
@@ -31,6 +31,7 @@ from habemus.runs.systems import system_of
 from habemus.runtimes.checker.fairness import Lasso, has_loops, lassos
 from habemus.runtimes.checker.process_model import (
     DRAW,
+    FAILED,
     RECEIPT_OF,
     SEARCHED_FAULTS,
     TIMEOUT,
@@ -106,6 +107,8 @@ class Check(Description):
     timers: tuple[tuple[str, int], ...] = ()  # how many of each name may run out
     receipts: tuple[tuple[str, int], ...] = ()  # how many messages of each name are received
     draws: int | None = None  # how many steps may draw at random; None: any number
+    withdrawals: int = 0  # how often an application stops waiting
+    resignations: int = 0  # how often a leader steps down in its own term
     timing: str = "asynchronous"
     merging: bool = False
     order: bool = False
@@ -166,6 +169,9 @@ class Check(Description):
         for name, count in self.receipts:
             if not 0 <= count <= 99:
                 raise BadSetup(f"{name}={count}: a check has from 0 to 99 receipts of a message")
+        for name in ("withdrawals", "resignations"):
+            if not 0 <= getattr(self, name) <= 99:
+                raise BadSetup(f"a check has from 0 to 99 {name}, not {getattr(self, name)}")
         if self.draws is not None and not 0 <= self.draws <= 99:
             raise BadSetup(f"a check has from 0 to 99 random draws, not {self.draws}")
 
@@ -207,6 +213,8 @@ class Check(Description):
         receipts = ",".join(f"{name}={count}" for name, count in self.receipts)
         words += ["--receipts", receipts] if receipts else []
         words += ["--draws", str(self.draws)] if self.draws is not None else []
+        for name in ("withdrawals", "resignations"):
+            words += [f"--{name}", str(getattr(self, name))] if getattr(self, name) else []
         words += ["--timing", self.timing] if self.timing != "asynchronous" else []
         words += ["--merging"] if self.merging else []
         words += ["--order", *([OUTSIDE] if self.outside else [])] if self.order else []
@@ -226,6 +234,7 @@ class Check(Description):
         budgets |= {RECEIPT_OF + name: count for name, count in self.receipts}
         if self.draws is not None:
             budgets[DRAW] = self.draws
+        budgets |= {kind: count for kind, count in self._requests() if count}
         return Bound(
             fifo=network == "fifo",
             lossy=network == "lossy",
@@ -240,6 +249,10 @@ class Check(Description):
                 )
             ),
         )
+
+    def _requests(self) -> tuple[tuple[str, int], ...]:
+        """Return how many requests there are at most, by their budget."""
+        return (WITHDRAW, self.withdrawals), (RESIGN, self.resignations)
 
     def description(self, entry: Entry) -> str:
         """Return the bound in words."""
@@ -323,6 +336,13 @@ class Check(Description):
 
         return uses, AssumeRecovery(observer)
 
+    def refuse_unknown_requests(self, uses: Mapping[ProcessId, ClientModel]) -> None:
+        """Refuse a bound of requests that no client of the algorithm can make."""
+        for name in ("withdrawals", "resignations"):
+            if getattr(self, name) and not any(getattr(each, name, ()) for each in uses.values()):
+                lacking = "cancel a request" if name == "withdrawals" else "resign"
+                raise BadSetup(f"{argument(name)}: {self.algorithm} cannot {lacking}")
+
     def refuse_unknown_names(self, system: System) -> None:
         """Refuse a bound of timers or messages that the algorithm does not have."""
         for given, what, base, bounds in (
@@ -361,6 +381,8 @@ _IN_WORDS = {
     "copy": ("message twice", "messages twice"),
     TIMEOUT: ("timeout", "timeouts"),
     DRAW: ("random draw", "random draws"),
+    WITHDRAW: ("withdrawal", "withdrawals"),
+    RESIGN: ("resignation", "resignations"),
 }
 
 
@@ -464,7 +486,7 @@ class CheckReport:
 
 def _is_counted(entry: Entry, name: str, check: Check) -> bool:
     """Return whether the property counts for the verdict.  `--order outside` asks for ME3."""
-    is_asked = check.outside and name == ME3.name
+    is_asked = name == NO_EXCEPTION.name or (check.outside and name == ME3.name)
     return is_asked or name in entry.problem.always_counted or entry.claims(name)
 
 
@@ -481,6 +503,7 @@ def perform(
     system = check.system(entry)
     uses, observer = check.model(entry, system)
     check.refuse_unknown_names(system)
+    check.refuse_unknown_requests(uses)
     bound = check.bound(entry)
     watched = observer
     if check.abstract:
@@ -514,6 +537,10 @@ def perform(
         finding = _judge_with_room(each.name, each.kind, search, found, report)
         if finding is not None:
             report.findings.append(finding)
+    if NO_EXCEPTION.name in search.wrong:
+        finding = _judge_with_room(NO_EXCEPTION.name, NO_EXCEPTION.kind, search, found, report)
+        assert finding is not None
+        report.findings.append(finding)
     return report
 
 
@@ -741,6 +768,8 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
     if report.check.abstract:
         return _tried_over_component(wrong.name, path, search, report)
     found = story(search, path)
+    if wrong.name == NO_EXCEPTION.name:
+        return _explained(wrong.name, found, "", _exception_of(search, path), report)
     ending = "quiescent" if wrong.how == "rest" else "events"
     return _explained(
         wrong.name,
@@ -749,6 +778,26 @@ def _violated_at(wrong: FoundViolation, search: Search, report: CheckReport) -> 
         f"{wrong.name} is violated after {counted(found.steps, 'step')}",
         report,
     )
+
+
+def _exception_of(search: Search, path: Sequence[int]) -> str:
+    """Return the exception that the last step of a path raises, and its place.
+
+    A path without steps ends at a start, which is what a process does first.
+    """
+    from habemus.runtimes.checker.counterexample import step_between
+
+    if len(path) > 1:
+        seen = step_between(search, *path[-2:]).seen
+        said = next(each.name for each in seen if each.kind == FAILED)
+    else:
+        said = next(said for each in search.models for said in each.failures)
+    error = next(each.failures[said] for each in search.models if said in each.failures)
+    try:
+        with attribute_to_algorithm():
+            raise error
+    except MistakeInAlgorithm as mistake:
+        return str(mistake)
 
 
 def _tried_over_component(
@@ -770,9 +819,13 @@ def _tried_over_component(
     guided = GuidedSearch(real, guide_of(search, path, part), part)
     with attribute_to_algorithm():
         found = guided.path_to(name, GUIDED_LIMIT)
+    is_exception = name == NO_EXCEPTION.name
+    ending = "" if is_exception else "events"
     if found is not None:
-        return _explained(name, story(real, found), "events", "", report, check=check)
-    finding = _explained(name, story(search, path), "events", "", report)
+        why = _exception_of(real, found) if is_exception else ""
+        return _explained(name, story(real, found), ending, why, report, check=check)
+    why = _exception_of(search, path) if is_exception else ""
+    finding = _explained(name, story(search, path), ending, why, report)
     report.over_abstraction.append(name)
     return Finding(
         name,

@@ -73,7 +73,7 @@ def check_of(command: str) -> Check:
         "--asking": ("asking", processes_of),
     }
     for flag, value in words:
-        if flag in ("-n", "--limit"):
+        if flag in ("-n", "--limit", "--withdrawals", "--resignations"):
             given[flag.lstrip("-")] = _number(flag, value())
         elif flag in special:
             name, parse = special[flag]

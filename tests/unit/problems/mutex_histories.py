@@ -38,7 +38,16 @@ def inside(history: Sequence[Change]) -> set[int]:
 
 
 def waiting(history: Sequence[Change]) -> set[int]:
-    return {each for each in PROCESSES if is_since(history, "request", {"entry", "crash"}, each)}
+    """Return the processes that wait: one that is not inside, and exits, stops waiting."""
+    found: set[int] = set()
+    for position, (kind, process) in enumerate(history):
+        if kind == "request":
+            found.add(process)
+        elif kind in ("entry", "crash") or (
+            kind == "exit" and process not in inside(history[:position])
+        ):
+            found.discard(process)
+    return found
 
 
 class Message(NamedTuple):

@@ -48,7 +48,7 @@ def apply(judgement: MutexJudgement, kind: str, process: int) -> MutexEntry | No
         case "entry":
             return judgement.entry(process)
         case "exit":
-            judgement.exit(process)
+            judgement.release(process)
         case "crash":
             judgement.crash(process)
     return None
@@ -122,8 +122,8 @@ def test_overtaking_is_that_of_the_history(history: list[Change], bound: int) ->
         ]
         if kind == "request":
             overtaking.request(process)
-        elif kind == "crash":
-            overtaking.crash(process)
+        elif kind == "crash" or (kind == "exit" and process not in inside(before)):
+            overtaking.withdraw(process)
         elif kind == "entry":
             counts.append(passed(before, process))
             assert overtaking.entry(process) == counts[-1]
@@ -161,7 +161,7 @@ def test_a_crash_ends_the_request() -> None:
     overtaking = Overtaking()
     overtaking.request(1)
     overtaking.entry(2)
-    overtaking.crash(1)
+    overtaking.withdraw(1)
     assert overtaking.entry(1) == overtaking.largest == 0
 
 

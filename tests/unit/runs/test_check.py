@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -597,3 +599,101 @@ def test_reasons_name_their_subject() -> None:
         "no dead end in 878 states, but runs may go on for ever, and this property is about the end"
         " of a run"
     )
+
+
+# Exceptions in handlers.
+
+
+class Breaks(Timer):
+    pass
+
+
+class FailsAtATimeout(Mutex):
+    """Every participant enters at once; a handler of a timer raises an exception."""
+
+    def acquire(self) -> None:
+        self.set_timer(Breaks(), after=5)
+        self.granted()
+
+    def release(self) -> None:
+        self.cancel_timer(Breaks())
+
+    @upon(Breaks)
+    def fail(self, _: Breaks) -> None:
+        raise ValueError("no such entry")
+
+
+@pytest.mark.parametrize("search", ["breadth", "numpy", "symbolic", "auto"])
+def test_an_exception_in_a_handler_is_a_counterexample(search: str) -> None:
+    check = Check("mine", 1, search=search)
+    report = perform(check, entry=entry_of(FailsAtATimeout))
+    assert report.verdict is Verdict.VIOLATED
+    assert report.violated == ["no exception"]
+    assert report.trace is not None
+    assert [event.name for event in report.trace.events[-1:]] == ["Breaks"]
+    assert "in fail: ValueError: no such entry" in report.why
+    assert report.plain()["steps"] == {"no exception": 2}
+
+
+@pytest.mark.parametrize("search", ["breadth", "numpy", "symbolic", "auto"])
+def test_a_step_outside_the_bound_may_raise_an_exception(search: str) -> None:
+    check = Check("mine", 1, search=search, timeouts=0)
+    report = perform(check, entry=entry_of(FailsAtATimeout))
+    assert report.violated == []
+    assert "no exception" not in verdicts(report)
+    assert verdicts(report)["ME1"] == "holds"
+
+
+def test_a_command_shows_the_way_to_an_exception(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from habemus.algorithm import Mutex\n\n\nclass MyMutex(Mutex):\n"
+        "    def acquire(self) -> None:\n        self.granted()\n\n"
+        "    def release(self) -> None:\n        raise KeyError('queue')\n"
+    )
+    command = [sys.executable, "-m", "habemus", "check", f"{path}:MyMutex", "-n", "2"]
+    test = tmp_path / "test_it.py"
+    done = subprocess.run(
+        [*command, "--pytest", str(test)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert "mine.py, line 9, in release: KeyError: 'queue'" in done.stdout
+    assert "1        leaves" in done.stdout
+
+
+# Applications that stop waiting, and leaders that resign.
+
+
+def test_requests_with_a_budget_are_made_only_within_it() -> None:
+    bound: dict[str, Any] = {"network": "fifo", "timeouts": 1, "every": True, "search": "breadth"}
+    plain, withdrawing = (
+        perform(Check("elected-coordinator", 2, withdrawals=count, **bound)) for count in (0, 1)
+    )
+    assert plain.extent.states < withdrawing.extent.states
+    assert "at most 1 withdrawal" in withdrawing.check.description(withdrawing.entry)
+    assert verdicts(withdrawing)["ME1"] == "holds"
+
+
+def test_a_leader_steps_down_in_its_own_term() -> None:
+    """Its resignation is no offence against E4."""
+    timers = (("Patience", 1), ("Beat", 0))
+    check = Check("terms", 3, timers=timers, resignations=1, search="numpy")
+    report = perform(check)
+    assert verdicts(report)["E1"] == verdicts(report)["E4"] == "holds"
+    assert report.extent.states > 100_000
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "lacking"),
+    [
+        ("central", "withdrawals", "central cannot cancel a request"),
+        ("bully", "resignations", "bully cannot resign"),
+        ("terms", "withdrawals", "terms cannot cancel a request"),
+    ],
+)
+def test_requests_that_an_algorithm_does_not_have_are_refused(
+    algorithm: str, name: str, lacking: str
+) -> None:
+    bound: dict[str, Any] = {name: 1}
+    with pytest.raises(BadSetup, match=lacking):
+        perform(Check(algorithm, 2, **bound))

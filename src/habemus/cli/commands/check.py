@@ -77,6 +77,20 @@ from habemus.runtimes.checker.search import Extent
     ),
 )
 @click.option(
+    "--withdrawals",
+    type=int,
+    default=0,
+    metavar="K",
+    help="Upper bound for how often an application stops waiting for the lock.  [default: 0]",
+)
+@click.option(
+    "--resignations",
+    type=int,
+    default=0,
+    metavar="K",
+    help="Upper bound for how often a leader steps down in its own term.  [default: 0]",
+)
+@click.option(
     "--asking",
     default="",
     metavar="P,...",
@@ -167,6 +181,8 @@ def check(
     timeouts: str,
     receipts: str,
     draws: int | None,
+    withdrawals: int,
+    resignations: int,
     asking: str,
     timing: str,
     merging: bool,
@@ -204,6 +220,8 @@ def check(
         timers=timers,
         receipts=bounds_of_receipts(receipts),
         draws=draws,
+        withdrawals=withdrawals,
+        resignations=resignations,
         asking=processes_of(asking),
         timing=timing,
         merging=merging,

@@ -18,7 +18,14 @@ from itertools import product
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 from habemus.core.mistakes import Constants, check_variables, guard_effects
-from habemus.core.model import ClientModel, ClientState, ExternalEvent, PossibleRequest
+from habemus.core.model import (
+    RESIGN,
+    WITHDRAW,
+    ClientModel,
+    ClientState,
+    ExternalEvent,
+    PossibleRequest,
+)
 from habemus.core.node import (
     Broadcast,
     CancelTimer,
@@ -31,7 +38,7 @@ from habemus.core.node import (
     Stack,
     State,
 )
-from habemus.core.process import MistakeInAlgorithm, ProcessId
+from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, ProcessId
 from habemus.core.system import System
 from habemus.core.values import Message, Timer
 
@@ -46,9 +53,13 @@ RECEIPT_OF = "receipt of "
 """Beginning of the budget for messages of one name."""
 DRAW = "draw"
 """Budget of steps that draw at random."""
+REQUESTS = (WITHDRAW, RESIGN)
+"""Budgets of requests that are made only where a search has a bound for them."""
+FAILED = "failed"
+"""Kind of the external event that a handler has raised an exception."""
 BUDGETS = (*SEARCHED_FAULTS, TIMEOUT)
 """Events that may happen a bounded number of times in a search, apart from timers and messages by
-name, and from random draws.
+name, from requests, and from random draws.
 """
 
 
@@ -95,6 +106,11 @@ class Bound:
         return tuple(kind for kind, _ in self.budgets if kind.startswith(RECEIPT_OF))
 
     @cached_property
+    def requests(self) -> tuple[str, ...]:
+        """Names of the budgets for requests."""
+        return tuple(kind for kind, _ in self.budgets if kind in REQUESTS)
+
+    @cached_property
     def draws_are_bounded(self) -> bool:
         return DRAW in dict(self.budgets)
 
@@ -102,7 +118,13 @@ class Bound:
     def kinds(self) -> tuple[str, ...]:
         """All kinds of budgets, in the order in which a state keeps what is left of them."""
         draws = [DRAW] if self.draws_are_bounded else []
-        return (*BUDGETS, *self.timers_by_name, *self.receipts_by_name, *draws)
+        return (
+            *BUDGETS,
+            *self.timers_by_name,
+            *self.receipts_by_name,
+            *self.requests,
+            *draws,
+        )
 
     @cached_property
     def costs(self) -> tuple[str, ...]:
@@ -110,7 +132,12 @@ class Bound:
 
         A crash that cuts the step on a timer short costs one crash and one timeout.
         """
-        steps = [TIMEOUT, *map(self._timeout_cost, self.timers_by_name), *self.receipts_by_name]
+        steps = [
+            TIMEOUT,
+            *map(self._timeout_cost, self.timers_by_name),
+            *self.receipts_by_name,
+            *self.requests,
+        ]
         if self.draws_are_bounded:
             steps += [DRAW, *(f"{each}+{DRAW}" for each in steps)]
         return (
@@ -137,6 +164,8 @@ class Bound:
         if self.receipts_by_name and move.label.kind in ("receive", "copy"):
             by_name = RECEIPT_OF + type(move.label.what.message).__name__
             costs += [by_name] if by_name in self.receipts_by_name else []
+        if move.label.kind == "request" and move.label.what.budget:
+            costs.append(move.label.what.budget)
         if self.draws_are_bounded and move.label.choices:
             costs.append(DRAW)
         return "+".join(costs)
@@ -233,6 +262,7 @@ class StepOutcome(NamedTuple):
     node: int
     effects: tuple[Effect, ...]
     choices: tuple[Any, ...]
+    failure: str = ""  # the exception that a handler has raised
 
 
 class StepEffects(NamedTuple):
@@ -295,6 +325,9 @@ class ProcessModel:
         self.uses: Numbered[ClientState] = Numbered()
         self.messages = messages
         self.steps = 0  # handlers executed
+        self.failures: dict[
+            str, Exception | SystemExit
+        ] = {}  # exceptions of handlers, by what they say
         self._use = use
         self._is_client = process in system.clients
         self._script: list[Any] = []  # the choices of the step that is being executed
@@ -338,13 +371,24 @@ class ProcessModel:
         while scripts:
             self._script, self._options = scripts.pop(), []
             self._node.restore(self.states.values[state])
-            effects = tuple(run())
+            failure = ""
+            try:
+                effects = tuple(run())
+                node = self._numbered(key)
+            except MistakeInPlan:
+                raise
+            except (Exception, SystemExit) as error:
+                # The step may be outside the bound of the search, so only taking it is a violation.
+                effects = tuple(each for each in self._node.effects if isinstance(each, Chosen))
+                node, failure = state, f"{type(error).__name__}: {error}"
+                self.failures.setdefault(failure, error)
+            self._check_constants(key)
             self.steps += 1
             for position in range(len(self._script), len(self._options)):
                 made = self._script + [0] * (position - len(self._script))
                 scripts += [[*made, other] for other in range(1, self._options[position])]
             chosen = tuple(effect.value for effect in effects if isinstance(effect, Chosen))
-            outcomes.append(StepOutcome(self._numbered(key), effects, chosen))
+            outcomes.append(StepOutcome(node, effects, chosen, failure))
         self._known_steps[state, key] = result = tuple(outcomes)
         return result
 
@@ -359,15 +403,14 @@ class ProcessModel:
         except TypeError:  # not even comparable
             self._check_variables(key)
             raise
-        if self._unchecked:
-            self._check_unchecked(key, is_new=len(self.states) > known)
+        if len(self.states) > known:
+            self._check_variables(key)
         return number
 
-    def _check_unchecked(self, key: Hashable, *, is_new: bool) -> None:
+    def _check_constants(self, key: Hashable) -> None:
+        """Refuse a constant that has changed, which would leak into other branches."""
         for each in self._constants:
             each.check(self._handler(key))
-        if is_new:
-            self._check_variables(key)
 
     def _check_variables(self, key: Hashable) -> None:
         for part in self._unchecked:
@@ -425,9 +468,10 @@ class ProcessModel:
         steps = self._receipts(component, self._asks(component) if self._is_client else [])
         if component.timers:  # the number of no timers is 0
             steps += self._timeouts(component)
-        if self.bound.receipts_by_name or self.bound.draws_are_bounded:
-            steps = [move._replace(cost=self.bound.cost_of_step(move)) for move in steps]
-        if self.bound.budgets or self.bound.lossy:
+        bound = self.bound
+        if bound.receipts_by_name or bound.requests or bound.draws_are_bounded:
+            steps = [move._replace(cost=bound.cost_of_step(move)) for move in steps]
+        if bound.budgets or bound.lossy:
             return [*steps, *self._crashes(component, steps), *self._losses(component)]
         return steps
 
@@ -456,6 +500,8 @@ class ProcessModel:
         use = self.uses.values[component.use]
         all_expanded = []
         for asking in self._choices(component.use):
+            if asking.budget and asking.budget not in self.bound.requests:
+                continue
             after = component._replace(use=self.uses.number(self._use.asked(use, asking)))
             own = before = 0
             if self.bound.order and asking.is_ordered:
@@ -474,8 +520,15 @@ class ProcessModel:
                     asking.voluntary,
                 )
                 for outcome in self.outcomes_of(component.node, asking)
+                if not (asking.budget and self._is_idle(component, after, outcome))
             ]
         return all_expanded
+
+    @staticmethod
+    def _is_idle(before: Component, after: Component, outcome: StepOutcome) -> bool:
+        """Return whether a request changes nothing, neither the process nor its client."""
+        changed = (outcome.node, after.use) != (before.node, before.use)
+        return not (changed or outcome.effects or outcome.failure)
 
     def _deliverable(self, inbox: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
         """List the messages that can be received next, each with the remaining inbox.
@@ -678,6 +731,9 @@ class ProcessModel:
         known = self._known_effects.get(key)
         if known is not None:
             return known
+        if outcome.failure:
+            failed = ExternalEvent(FAILED, self.process, outcome.failure)
+            return StepEffects(before.use, [before.timers], (), (), (failed,), ())
         use = self.uses.values[before.use]
         deliveries: list[tuple[int, int]] = []
         to_itself: list[int] = []
@@ -877,7 +933,9 @@ def process_models(
 __all__ = [
     "BUDGETS",
     "DRAW",
+    "FAILED",
     "RECEIPT_OF",
+    "REQUESTS",
     "SEARCHED_FAULTS",
     "TIMEOUT",
     "TIMEOUT_OF",

@@ -24,9 +24,11 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from habemus.core.model import ClientModel, ExternalEvent, Knowledge, Observer
 from habemus.core.node import SetTimer
 from habemus.core.process import ProcessId
+from habemus.core.properties import NO_EXCEPTION
 from habemus.core.system import System
 from habemus.core.values import Timer
 from habemus.runtimes.checker.process_model import (
+    FAILED,
     Bound,
     Label,
     Move,
@@ -327,7 +329,7 @@ class Search:
         known = self.knowledge.values[knowledge]
         violated: list[str] = []
         for seen in self.sights.values[sight]:
-            known, names = self.observer.sees(known, seen)
+            known, names = self._judged(known, seen)
             violated += names
             for name in self.observer.shown(seen):
                 self.shown[name] = self.shown.get(name, 0) + 1
@@ -337,6 +339,12 @@ class Search:
             if news:
                 raise Violation(news)
         return self.knowledge.number(known)
+
+    def _judged(self, known: Knowledge, seen: ExternalEvent) -> tuple[Knowledge, Sequence[str]]:
+        """Return the knowledge after an event, and the properties that the event violates."""
+        if seen.kind == FAILED:
+            return known, [NO_EXCEPTION.name]
+        return self.observer.sees(known, seen)
 
     def _knowledge_in(self, state: int) -> int:
         return state >> self._shifts[self._observer_field] & self._masks[self._observer_field]
@@ -552,7 +560,7 @@ class Search:
         known = self.knowledge.values[self._knowledge_in(state)]
         violated: list[str] = []
         for seen in step.seen:
-            known, names = self.observer.sees(known, seen)
+            known, names = self._judged(known, seen)
             violated += names
         return violated
 

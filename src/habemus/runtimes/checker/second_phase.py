@@ -24,6 +24,7 @@ from habemus.core.process import ProcessId
 from habemus.core.system import System
 from habemus.runtimes.checker.fairness import has_endless_messages
 from habemus.runtimes.checker.process_model import (
+    FAILED,
     Bound,
     Component,
     Label,
@@ -297,9 +298,16 @@ class SecondPhase:
         if found is None:
             known = self.knowledge.values[knowledge]
             for event in seen:
+                if event.kind == FAILED:
+                    raise self._failure(event)
                 known, _ = self.observer.sees(known, event)
             found = self._observed[knowledge, sight] = self._known(self.observer.pending(known))
         return found
+
+    def _failure(self, event: ExternalEvent) -> Exception | SystemExit:
+        """Return the exception that a handler has raised."""
+        model = next(model for model in self.models if model.process == event.process)
+        return model.failures[event.name]
 
     def steps(self, state: int) -> Iterator[GlobalStep]:
         """Yield all steps from a state."""
