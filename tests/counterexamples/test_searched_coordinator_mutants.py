@@ -27,11 +27,13 @@ from habemus.algorithms.mutex.elected_coordinator_participant import (
     Record,
     Recorded,
 )
+from habemus.algorithms.mutex.ricart_agrawala import WANTED
 from habemus.catalog.entries import entry_of
 from habemus.core import ProcessId
 from habemus.core.properties import Verdict
 from habemus.problems.fencing import Token
 from habemus.runs.check import Check, perform
+from habemus.testing.conformance import check_interruptions
 
 
 class CountsTheBorrowerTwice(ElectedCoordinator):
@@ -156,6 +158,21 @@ def test_a_resigned_coordinator_does_not_hear_itself() -> None:
     healthy = perform(replace(RESIGNS, every=True), entry=entry_of(ElectedCoordinator))
     assert healthy.violated == [] and healthy.extent.complete
     assert verdict_of(healthy, "ME1") is Verdict.HOLDS
+
+
+class KeepsWhatWasWithdrawn(ElectedCoordinator):
+    """A release before the grant does not end the request, so the lock is granted to a client that
+    has gone.
+    """
+
+    def release(self) -> None:
+        if self.state != WANTED:
+            super().release()
+
+
+def test_conformance_makes_clients_stop_waiting() -> None:
+    with pytest.raises(AssertionError, match="an application that had stopped waiting"):
+        check_interruptions(entry_of(KeepsWhatWasWithdrawn))
 
 
 @pytest.mark.usefixtures("only_the_abstract_election")

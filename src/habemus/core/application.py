@@ -6,6 +6,7 @@ would.  It acts through a `Drive`, so the same workload can drive any runtime.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from habemus.core.process import ProcessId, Span
@@ -19,12 +20,20 @@ class Drive(Protocol):
     def now(self) -> int: ...
 
     def ask(
-        self, process: ProcessId, request: str, *arguments: Any, after: Span, lasting: bool = False
+        self,
+        process: ProcessId,
+        request: str,
+        *arguments: Any,
+        after: Span,
+        lasting: bool = False,
+        only_if: Callable[[], bool] | None = None,
     ) -> None:
         """Call a request of the process later, unless the process is down by then.
 
         A request that is not `lasting` is also dropped if the process crashes and recovers in the
         meantime, because the application that meant to ask has crashed with it.
+
+        only_if: the condition under which the request is made, at its time.
         """
 
 

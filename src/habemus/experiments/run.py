@@ -33,6 +33,8 @@ def simulate(
     workload: str = "steady",
     think: int | str = Setup.think,
     hold: int | str = Setup.hold,
+    give_up: int | str = "",
+    resign: Iterable[str] = (),
     asks: Iterable[str] = (),
     delay: int | str = Setup.delay,
     fifo: bool | None = None,
@@ -63,6 +65,8 @@ def simulate(
     workload: how the requests arrive: "steady", "burst" or "in-turn".
     think: the time before each request.
     hold: the time in the critical section.
+    give_up: the time after which an application stops waiting; by default it waits for ever.
+    resign: processes that step down, if they lead at that time, such as "1@50ms".
     asks: requests such as "2@5ms+1ms" (process, time, hold), which replace the workload.
     delay: the delay of messages: "1ms", "500..1500", "exp:1ms" or "heavy:1ms".
     fifo: whether links deliver in order; by default only if the algorithm needs it.
@@ -86,6 +90,7 @@ def simulate(
     ('holds', 18)
     """
     asks, faults, then = _listed(asks), _listed(faults), _listed(then)
+    resign = _listed(resign)
     check_types(simulate, locals())
     entry = entry_for(algorithm)
     setup = Setup(
@@ -99,6 +104,8 @@ def simulate(
         requests=requests,
         think=str(think),
         hold=str(hold),
+        give_up=str(give_up),
+        resign=tuple(resign),
         asks=tuple(asks),
         delay=str(delay),
         fifo=fifo,

@@ -17,7 +17,7 @@ LONGEST_COMMAND = 20_000
 """Characters of a command that is read."""
 
 _MANY = {"--option": "options", "-o": "options", "--set": "initial", "--label": "labels"}
-_MANY |= {"--ask": "asks", "--then": "then"}
+_MANY |= {"--ask": "asks", "--then": "then", "--resign": "resign"}
 _RUN_NUMBERS = {"-n": "n"} | {f"--{name}": name for name in ("seed", "requests", "events")}
 _RUN_NUMBERS |= {"--overtaking": "overtaking"}
 _RUN_TEXTS = {
@@ -33,7 +33,7 @@ _RUN_TEXTS = {
         "until",
         "processing",
     )
-} | {"--order": "order"}
+} | {"--order": "order", "--give-up": "give_up"}
 
 
 def run_of(command: str) -> Setup:

@@ -19,6 +19,7 @@ from habemus.problems.election_monitor import ElectionMonitor
 from habemus.problems.traffic import Traffic
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
+from habemus.runs.mutex import interrupted
 from habemus.runs.requests import asks_of
 from habemus.runs.setup import Setup
 from habemus.runtimes.sim.network import Network
@@ -29,6 +30,11 @@ PAUSE = 100_000
 
 
 def workload(setup: Setup, system: System) -> Workload:
+    """Return the calls of a setup, with its interruptions."""
+    return interrupted(_calls(setup, system), setup, system)
+
+
+def _calls(setup: Setup, system: System) -> Workload:
     """Return the calls of a setup: its asks (`P@T`), or else those of its workload.
 
     `in-turn`: the participants one after the other, each after the last election, `requests` in

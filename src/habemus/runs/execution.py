@@ -48,6 +48,7 @@ TEXTS: dict[str, Callable[[str], object]] = {
     "duplicate": notation.chance,
     "think": notation.span,
     "hold": notation.span,
+    "give_up": lambda text: notation.span(text) if text else None,
     "processing": notation.time,
     "until": notation.time,
 }

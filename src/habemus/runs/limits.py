@@ -19,6 +19,7 @@ def planned_end(setup: Setup, algorithm: type[Process]) -> int | None:
     if duration is None:
         return None
     moments = [0, getattr(notation.delay(setup.delay), "gst", 0)]
+    moments += [notation.ask(text).at for text in setup.resign]
     for kind, text in setup.faults:
         fault = notation.FAULT_PARSERS[kind](text)
         when = getattr(fault, "when", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from habemus.argument_names import argument
 from habemus.catalog.problems import exact
 from habemus.core.application import Workload
 from habemus.core.events import Event
@@ -12,19 +13,50 @@ from habemus.core.mistakes import formula_of
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding
 from habemus.core.system import System
+from habemus.problems.election import Election
 from habemus.problems.fencing import FenceMonitor
+from habemus.problems.interruptions import Interrupted, Resigning
 from habemus.problems.mutex import Clients, InTurn, Mutex, MutexCosts, Script
 from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
 from habemus.problems.tokens import TokenMonitor
 from habemus.runs import notation
 from habemus.runs.limits import planned_end
 from habemus.runs.requests import asks_of
-from habemus.runs.setup import OUTSIDE, Setup
+from habemus.runs.setup import OUTSIDE, BadSetup, Setup
 from habemus.runtimes.sim.network import Network
 from habemus.runtimes.sim.simulation import Ending
 
 
 def workload(setup: Setup, system: System) -> Workload:
+    return interrupted(_workload(setup, system), setup, system)
+
+
+def interrupted(workload: Workload, setup: Setup, system: System) -> Workload:
+    """Return the workload with the interruptions of a setup."""
+    if not setup.give_up and not setup.resign:
+        return workload
+    plan = next(iter(system.plans.values()))
+    if setup.give_up and not (isinstance(plan, Mutex) and plan.withdraws):
+        raise BadSetup(f"{argument('give_up')}: {setup.algorithm} cannot cancel a request")
+    if setup.resign and not can_resign(system):
+        raise BadSetup(f"{argument('resign')}: {setup.algorithm} cannot resign")
+    resignings = [Resigning(each.process, each.at) for each in map(notation.ask, setup.resign)]
+    for process, _ in resignings:
+        if process not in system.clients:
+            raise BadSetup(f"{argument('resign')}: there is no participant {process}")
+    return Interrupted(
+        workload, notation.span(setup.give_up) if setup.give_up else None, resignings
+    )
+
+
+def can_resign(system: System) -> bool:
+    """Return whether the processes are elections whose leader can step down, or use one."""
+    plan = next(iter(system.plans.values()))
+    election = plan if isinstance(plan, Election) else getattr(plan, "election", None)
+    return isinstance(election, Election) and election.can_resign
+
+
+def _workload(setup: Setup, system: System) -> Workload:
     asks = asks_of(setup, system)
     plan = next(iter(system.plans.values()))
     moves = getattr(plan, "moves", 0)

@@ -102,6 +102,8 @@ class Setup(Description):
     requests: int = 1
     think: str = "0..10ms"
     hold: str = "1ms"
+    give_up: str = ""  # how long an application waits before it stops waiting; empty: for ever
+    resign: tuple[str, ...] = ()  # processes that resign at a time: `1@50ms`
     asks: tuple[str, ...] = ()
     delay: str = "1ms"
     fifo: bool | None = None  # None: if the algorithm needs it

@@ -15,6 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 from habemus.catalog.entries import Entry, entry_by_place, find
 from habemus.core.process import MistakeInPlan, Process
@@ -24,6 +25,7 @@ from habemus.problems.detector import Detector
 from habemus.problems.election import Election
 from habemus.problems.mutex import Mutex
 from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.runs.mutex import can_resign
 from habemus.runs.setup import Setup
 from habemus.runs.simulate import Report, execute, faults_of, system_of
 from habemus.runtimes.replay import Replay
@@ -289,6 +291,52 @@ def check_crashes(entry: Entry) -> None:
     assert crashes, "no process crashed"
 
 
+def check_interruptions(entry: Entry) -> None:
+    """Check that applications that stop waiting, where the algorithm can cancel a request, and
+    leaders that resign, where the election can, break no handler and no claim.
+    """
+    system = system_of(Setup(entry.name, 3), entry)
+    withdraws, resigns = getattr(entry.algorithm, "withdraws", False), can_resign(system)
+    if not (withdraws or resigns):
+        return
+    withdrawn = resigned = 0
+    for seed in range(SEEDS):
+        size = 3 + seed % 3
+        clients = system_of(Setup(entry.name, size), entry).clients
+        moments = (5_000 + 1_913 * seed % 40_000, 150_000 + 37_000 * seed % 400_000)
+        setup = Setup(
+            entry.name,
+            size,
+            seed=seed,
+            workload="burst" if seed % 2 else "steady",
+            requests=3,
+            hold=HOLDS[seed // 2 % len(HOLDS)],
+            delay=("exp:1ms", LOCKSTEP)[seed // 8 % 2],
+            give_up="1ms..20ms" if withdraws else "",
+            resign=tuple(f"{each}@{moment}" for moment in moments for each in clients)
+            if resigns
+            else (),
+            events=200_000,
+        )
+        report = execute(setup, entry=entry)
+        assert not report.costs.get("uninvited_entries"), (
+            f"{setup.command()}: a process entered for an application that had stopped waiting"
+        )
+        for finding in report.counted:
+            assert not (entry.claims(finding.name) and finding.verdict is Verdict.VIOLATED), (
+                f"{setup.command()}: {finding.name} {finding.verdict.value}: {finding.why}"
+            )
+        assert report.trace is not None
+        names = [event.name for event in report.trace.events]
+        withdrawn += names.count("acquire") - names.count("Granted")
+        resigned += sum(
+            event.name == "resign" and then.process == event.process and then.kind == "send"
+            for event, then in pairwise(report.trace.events)
+        )
+    assert withdrawn > 0 or not withdraws, "no application stopped waiting"
+    assert resigned > 0 or not resigns, "no leader resigned"
+
+
 CHECKS: dict[str, Callable[[Entry], None]] = {
     "determinism": check_determinism,
     "purity": check_purity,
@@ -297,6 +345,7 @@ CHECKS: dict[str, Callable[[Entry], None]] = {
     "claims": check_claims,
     "cost": check_cost,
     "crashes": check_crashes,
+    "interruptions": check_interruptions,
 }
 """The checks of the suite by name, for `pytest.mark.parametrize`; each takes `entry_of(...)`."""
 

@@ -20,6 +20,7 @@ from habemus.core.process import MistakeInPlan, ProcessId
 from habemus.core.replacement import is_replaceable
 from habemus.runs import notation
 from habemus.runs.arrangements import HOLDS, LOCKSTEP, arrangement
+from habemus.runs.mutex import can_resign
 from habemus.runs.options import options_for
 from habemus.runs.setup import BadSetup, Setup
 from habemus.runs.simulate import system_of
@@ -46,6 +47,13 @@ the run has happened by the first moment, and all of it by the second.
 
 LONG_HOLDS = ("300ms", "900ms")
 THINK = "0..4s"
+PATIENCE = ("1ms..20ms", "5ms..200ms")
+"""How long applications wait where some of them stop waiting."""
+RESIGNATIONS = 3
+WITHDRAWING, RESIGNING = (3, 9, 10), (9, 10, 11)
+"""Seeds modulo 12 of the runs with withdrawals and with resignations, odd and even ones: all other
+runs are without them.
+"""
 CUT_WITHIN_US = 2_000_000
 CUT_US = (200_000, 4_000_000)
 """Runs with cuts: the times inside, the time between requests, when a cut comes and how long it
@@ -102,7 +110,8 @@ class SeededSetups:
         )
         if entry.problem is ELECTION and seed % 4 == 3:
             setup = replace(setup, asks=_calls(system_of(setup, entry).clients, rng))
-        return _with_faults(setup, entry, rng) if self.crashes else setup
+        setup = _with_faults(setup, entry, rng) if self.crashes else setup
+        return _interrupted(setup, entry, seed)
 
     def check(self, entry: Entry) -> None:
         """Raise an exception if a run is impossible, before many are started."""
@@ -112,6 +121,24 @@ class SeededSetups:
                 system_of(replace(self.setup(entry, 0), n=size), entry)
             except MistakeInPlan as reason:
                 raise BadSetup(f"{entry.name}, {size} participants: {reason}") from None
+
+
+def _interrupted(setup: Setup, entry: Entry, seed: int) -> Setup:
+    """Return a setup in which applications stop waiting and leaders resign, in some runs of
+    algorithms that allow it.
+    """
+    rng = random.Random(f"{entry.name} {seed} interruptions")
+    if seed % 12 in WITHDRAWING and getattr(entry.algorithm, "withdraws", False):
+        setup = replace(setup, give_up=rng.choice(PATIENCE))
+    if seed % 12 in RESIGNING and "resign" in entry.algorithm.__behaviour__.requests:
+        system = system_of(setup, entry)
+        if can_resign(system):
+            moments = [
+                rng.randrange(1, LONG_MOMENTS_US) for _ in range(rng.randint(1, RESIGNATIONS))
+            ]
+            resign = tuple(f"{each}@{moment}" for moment in moments for each in system.clients)
+            setup = replace(setup, resign=resign)  # of these one leads
+    return setup
 
 
 def _calls(participants: Sequence[ProcessId], rng: random.Random) -> tuple[str, ...]:

@@ -120,6 +120,18 @@ costs_option = click.option(
 @click.option("--think", default=Setup.think, show_default=True, help="Time before each request.")
 @click.option("--hold", default=Setup.hold, show_default=True, help="Time in the critical section.")
 @click.option(
+    "--give-up",
+    default="",
+    metavar="TIME",
+    help="Time after which an application stops waiting.  [default: it waits for ever]",
+)
+@click.option(
+    "--resign",
+    multiple=True,
+    metavar="P@T",
+    help="P steps down at time T, if it leads then; repeat it.",
+)
+@click.option(
     "--ask",
     "asks",
     multiple=True,

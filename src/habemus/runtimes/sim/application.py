@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from habemus.core.application import Workload
@@ -14,6 +15,13 @@ Ask: TypeAlias = tuple[ProcessId, str, tuple[Any, ...], int | None]
 
 The most frequent control event by far, so it is a plain tuple.
 """
+
+
+class AskIf(NamedTuple):
+    """Control: ask, if a condition holds at that moment."""
+
+    ask: Ask
+    is_due: Callable[[], bool]
 
 
 class Stop(NamedTuple):
@@ -53,11 +61,13 @@ class Application:
         *arguments: Any,
         after: Span,
         lasting: bool = False,
+        only_if: Callable[[], bool] | None = None,
     ) -> None:
         """Schedule a request; see `habemus.core.application.Drive`."""
         delay = after if after.__class__ is int else self._calendar.draw(after)
         life = None if lasting else self.lives[process]
-        self._calendar.schedule(delay, (process, request, arguments, life))
+        ask: Ask = (process, request, arguments, life)
+        self._calendar.schedule(delay, ask if only_if is None else AskIf(ask, only_if))
 
     def begin(self, clients: tuple[ProcessId, ...]) -> None:
         if self.workload is not None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from habemus.core.events import notation_of
 from habemus.core.process import ProcessId
 from habemus.core.shapes import plain_of
-from habemus.runtimes.sim.application import Application
+from habemus.runtimes.sim.application import Application, AskIf
 from habemus.runtimes.sim.calendar import CONTROL, TIE, Calendar, Queued
 from habemus.runtimes.sim.faults import Crash, Cut, Fault, Heal, Pause, Recover, Replace, Slow
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
@@ -279,6 +279,10 @@ class Intervening:
         control = event[3]
         if isinstance(control, Fire):
             return self._pending_timer(moment, event, control)
+        if isinstance(control, AskIf):
+            if not control.is_due():
+                return None
+            control = control.ask
         if type(control) is tuple:
             process, name, arguments, life = control
             if process in self._stepper.down or life not in (

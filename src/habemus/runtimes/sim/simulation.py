@@ -26,7 +26,7 @@ from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, Pro
 from habemus.core.replacement import is_replaceable
 from habemus.core.system import System
 from habemus.core.words import did_you_mean
-from habemus.runtimes.sim.application import Application, Stop
+from habemus.runtimes.sim.application import Application, AskIf, Stop
 from habemus.runtimes.sim.calendar import CONTROL, Calendar, Queued
 from habemus.runtimes.sim.faults import Cut, Fault, Nth, Replace, Skew, Slow, processes_of
 from habemus.runtimes.sim.injection import FaultInjector, Resume, Strike
@@ -199,6 +199,7 @@ class Simulation:
         controls: dict[type, Callable[..., None]] = {
             Fire: self._stepper.fire,
             tuple: self._stepper.ask,
+            AskIf: self._stepper.ask_if,
             Strike: self._injector.strike,
             Resume: self._injector.resume,
             Stop: self._stop,

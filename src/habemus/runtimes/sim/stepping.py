@@ -20,7 +20,7 @@ from habemus.core.node import Part, Stack, State, settle_together
 from habemus.core.process import MistakeInAlgorithm, Process, ProcessId, Span
 from habemus.core.system import System
 from habemus.core.values import Indication, Message, Timer
-from habemus.runtimes.sim.application import Application, Ask
+from habemus.runtimes.sim.application import Application, Ask, AskIf
 from habemus.runtimes.sim.calendar import CONTROL, Calendar
 from habemus.runtimes.sim.network import MILLION
 from habemus.runtimes.sim.sending import MessageTransport, Senders, senders_over_links
@@ -311,6 +311,13 @@ class Stepper:
                 f"{type(part).__name__} set the timer {timer!r} and has no @upon for it"
             )
         handler(part, timer)
+
+    def ask_if(self, _: None, number: int, control: AskIf) -> None:
+        """Make a request if its condition holds."""
+        if self.paused and self._is_held(control.ask[0], number, control):
+            return
+        if control.is_due():
+            self.ask(None, number, control.ask)
 
     def _asker(self) -> Callable[[None, int, Ask], None]:
         """Make the function `ask`.  It runs often, so what it needs is bound once."""
