@@ -143,12 +143,17 @@ def test_a_disk_that_fails_ends_the_node_with_one_line(
 
     asyncio.run(lives_once())
 
-    def fail(file: File) -> None:
-        raise OSError(5, "Input/output error")
+    opened: list[File] = []
+    sync = File.sync
 
-    monkeypatch.setattr(
-        File, "sync", fail
-    )  # the next life counts itself, and cannot write that down
+    def fail_after_opening(file: File) -> None:
+        if file in opened:
+            raise OSError(5, "Input/output error")
+        opened.append(file)
+        sync(file)
+
+    # The next life counts itself, and cannot write that down.
+    monkeypatch.setattr(File, "sync", fail_after_opening)
     assert asyncio.run(_run(found.settings(1), all_services(found), as_json=False)) == 1
     assert "Input/output error" in capsys.readouterr().err.splitlines()[-1]
 
