@@ -15,7 +15,7 @@ import habemus
 
 LARGEST = 10
 """No room for a third block of four tokens."""
-SERVICES = DEFAULT.replace("options = {", f"options = {{ block = 4, largest_count = {LARGEST},")
+SERVICES = DEFAULT.replace("patience =", f"block = 4, largest_count = {LARGEST}, patience =", 1)
 
 
 @pytest.fixture
