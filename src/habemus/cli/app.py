@@ -41,6 +41,7 @@ SECTIONS = {
         "scenario": "List runs with a known outcome, or run one",
         "run": "Simulate one run and judge it",
         "check": "Search every interleaving within a bound",
+        "prove": "Prove a property for every number of processes",
         "lab": "Watch a run in the browser, step it, break it, fork it",
         "replay": "Execute a saved trace again, and compare",
         "new": "Write an algorithm to start from, and its test",

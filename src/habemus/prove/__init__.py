@@ -1,0 +1,1 @@
+"""Proofs for every number of processes: handlers become formulas, and a solver does induction."""

@@ -1,0 +1,313 @@
+"""Proofs for every number of processes: of the catalog, of mutants, and by a faulty executor."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from habemus.algorithms.election.chang_roberts_plain import Candidate as PlainCandidate
+from habemus.algorithms.election.chang_roberts_plain import ChangRobertsPlain
+from habemus.algorithms.mutex.ricart_agrawala import (
+    HELD,
+    WANTED,
+    Reply,
+    Request,
+    RicartAgrawala,
+)
+from habemus.algorithms.mutex.token_ring import Token, TokenRing
+from habemus.catalog.entries import entry_of, find
+from habemus.core import Process, ProcessId
+from habemus.core.invariants import between
+from habemus.core.properties import Verdict
+from habemus.prove import reachable
+from habemus.prove.axioms import AXIOMS
+from habemus.prove.executor import Frame
+from habemus.prove.proving import ExecutorDisagrees, proof_of, prove, proved_names
+from habemus.prove.solver import Answer, second_opinion
+from habemus.prove.steps import Model, SymbolicStep
+from habemus.prove.symbols import NotUnderstood
+
+pytest.importorskip("z3")
+
+PROVED = {
+    "chang-roberts-plain": "E1",
+    "ricart-agrawala": "ME1",
+    "token-ring": "ME1",
+}
+
+
+def test_these_algorithms_of_the_catalog_have_a_proof() -> None:
+    assert proved_names() == sorted(PROVED)
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_it_is_proved(name: str) -> None:
+    report = prove(find(name))
+    assert report.verdict is Verdict.HOLDS, (report.why, report.case)
+    assert report.proof.ensures == PROVED[name]
+    # Not vacuously: the searches have reached states and steps, and all of them.
+    assert all(each.is_complete for each in report.searched)
+    assert report.compared > 20
+    assert report.obligations > report.ways
+    never = set(report.proof.clauses) - {
+        name for each in report.searched for name in each.exercised
+    }
+    assert never <= {each for each in never if each.startswith("one_")}, "clauses about nothing"
+
+
+# Mutants.
+
+
+@pytest.fixture
+def two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("habemus.prove.proving.SEARCHED", ((2, 2),))
+
+
+class DefersLaterRequestsOnly(RicartAgrawala):
+    def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
+        self.clock = max(self.clock, request.stamp) + self.tick
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) > (request.stamp, sender)
+        ):
+            self.deferred.add(sender)
+        else:
+            self.send(Reply(self.clock * self.tick), to=sender)
+
+
+class RepliesWhileInside(RicartAgrawala):
+    def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
+        self.clock = max(self.clock, request.stamp) + self.tick
+        if self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender):
+            self.deferred.add(sender)
+        else:
+            self.send(Reply(self.clock * self.tick), to=sender)
+
+
+class ComparesStampsOnly(RicartAgrawala):
+    def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
+        self.clock = max(self.clock, request.stamp) + self.tick
+        if self.state == HELD or (self.state == WANTED and self.stamp < request.stamp):
+            self.deferred.add(sender)
+        else:
+            self.send(Reply(self.clock * self.tick), to=sender)
+
+
+class IgnoresStamps(RicartAgrawala):
+    def reply_or_defer(self, sender: ProcessId, request: Request) -> None:
+        self.clock += self.tick
+        if self.state == HELD or (
+            self.state == WANTED and (self.stamp, self.me) < (request.stamp, sender)
+        ):
+            self.deferred.add(sender)
+        else:
+            self.send(Reply(self.clock * self.tick), to=sender)
+
+
+class EntersOnTheFirstReply(RicartAgrawala):
+    def count_reply(self, sender: ProcessId, reply: Reply) -> None:
+        super().count_reply(sender, reply)
+        self.missing.clear()
+
+
+class KeepsWhatItPassesOn(TokenRing):
+    def pass_on(self) -> None:
+        self.has_token = False
+        self.send(Token(), to=self.successor)
+        self.send(Token(), to=self.successor)
+
+
+class PassesOnWhileInside(TokenRing):
+    def has_no_use_for_it(self) -> bool:
+        return self.has_token
+
+
+class LetsTheSmallPass(ChangRobertsPlain):
+    def compare(self, sender: ProcessId, candidate: PlainCandidate) -> None:
+        if candidate.process == self.me:
+            self.win()
+        elif candidate.process < self.me:
+            self.send(candidate, to=self.right)
+
+
+class WinsAtTheNext(ChangRobertsPlain):
+    def compare(self, sender: ProcessId, candidate: PlainCandidate) -> None:
+        if candidate.process >= self.me:
+            self.win()
+
+
+MUTANTS = {
+    DefersLaterRequestsOnly: "reply_permits",
+    RepliesWhileInside: "reply_permits",
+    ComparesStampsOnly: "reply_permits",
+    IgnoresStamps: "reply_permits",
+    EntersOnTheFirstReply: "request_is_open",
+    KeepsWhatItPassesOn: "one_token_is_in_transit",
+    PassesOnWhileInside: "inside_has_the_token",
+    LetsTheSmallPass: "candidate_has_beaten_those_behind",
+    WinsAtTheNext: "leader_is_the_largest",
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_refuted_with_the_clause_and_a_run(mutant: type[Process]) -> None:
+    report = prove(entry_of(mutant))
+    assert report.verdict is Verdict.VIOLATED
+    assert report.refutation is not None
+    assert report.refutation.clause == MUTANTS[mutant]
+    assert report.run
+
+
+@pytest.mark.parametrize("mutant", [ComparesStampsOnly, EntersOnTheFirstReply, LetsTheSmallPass])
+def test_induction_alone_rejects_a_mutant(
+    mutant: type[Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("habemus.prove.proving.SEARCHED", ())
+    monkeypatch.setattr(reachable.Explored, "refute", lambda *_: None)
+    report = prove(entry_of(mutant))
+    assert report.verdict is Verdict.VIOLATED
+    assert report.case is not None
+    assert report.case.clause in {*report.proof.clauses, "ME1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "clause"),
+    [
+        ("ricart-agrawala", "reply_was_a_permission"),
+        ("ricart-agrawala", "request_is_not_answered"),
+        ("token-ring", "one_token_is_in_transit"),
+        ("chang-roberts-plain", "candidate_has_beaten_those_behind"),
+    ],
+)
+def test_without_one_clause_the_others_are_not_inductive(
+    name: str, clause: str, two_processes: None
+) -> None:
+    proof = proof_of(find(name))
+    gone = proof.clauses.pop(clause)
+    try:
+        report = prove(find(name))
+    finally:
+        proof.clauses[clause] = gone
+    assert report.verdict is Verdict.VIOLATED
+    assert report.refutation is None  # it holds wherever the searches have been
+    assert report.case is not None
+    assert report.case.processes
+    assert report.case.step
+
+
+# The executor is checked.
+
+
+def test_a_lost_way_is_noticed(monkeypatch: pytest.MonkeyPatch, two_processes: None) -> None:
+    steps = Model.steps
+
+    def fewer(self: Model) -> Iterator[SymbolicStep]:
+        found = list(steps(self))
+        found.remove([each for each in found if each.event == "Request" and each.effects][-1])
+        yield from found
+
+    monkeypatch.setattr(Model, "steps", fewer)
+    with pytest.raises(ExecutorDisagrees, match="has 0 such steps"):
+        prove(find("ricart-agrawala"))
+
+
+def test_a_broadcast_that_misses_one_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, two_processes: None
+) -> None:
+    def forgetful(self: reachable._Case, step: SymbolicStep) -> list[Any]:
+        return sent(self, step)[:-1]
+
+    sent = reachable._Case._sent
+    monkeypatch.setattr(reachable._Case, "_sent", forgetful)
+    with pytest.raises(ExecutorDisagrees, match="the messages are"):
+        prove(find("ricart-agrawala"))
+
+
+def test_a_set_that_is_read_after_its_change_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, two_processes: None
+) -> None:
+    loop = Frame._do_For
+
+    def too_early(self: Frame, node: Any) -> None:
+        self._mutate(node.iter.args[0], "clear", [])
+        loop(self, node)
+
+    monkeypatch.setattr(Frame, "_do_For", too_early)
+    with pytest.raises(ExecutorDisagrees, match="the messages are"):
+        prove(find("ricart-agrawala"))
+
+
+class CountsInALoop(RicartAgrawala):
+    def release(self) -> None:
+        for waiting in sorted(self.deferred):
+            self.send(Reply(self.clock), to=waiting)
+            self.clock += 1
+        super().release()
+
+
+class LeavesALoop(RicartAgrawala):
+    def release(self) -> None:
+        for waiting in sorted(self.deferred):
+            self.send(Reply(self.clock), to=waiting)
+            break
+        super().release()
+
+
+class TriesIt(RicartAgrawala):
+    def release(self) -> None:
+        try:
+            super().release()
+        finally:
+            self.clock += 1
+
+
+@pytest.mark.parametrize(
+    ("mutant", "what"),
+    [
+        (CountsInALoop, "an assignment to clock in a loop"),
+        (LeavesALoop, "the statement Break"),
+        (TriesIt, "the statement Try"),
+    ],
+)
+def test_what_the_executor_does_not_know_is_refused_by_its_line(
+    mutant: type[Process], what: str
+) -> None:
+    with pytest.raises(
+        NotUnderstood, match=rf"^test_proving.py, line \d+: the executor does not know {what}"
+    ):
+        prove(entry_of(mutant))
+
+
+# Axioms.
+
+
+def test_a_false_axiom_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody_is_between(a: Process, b: Process, c: Process) -> bool:
+        return not between(a, b, c)
+
+    monkeypatch.setitem(AXIOMS, "ring", (*AXIOMS["ring"], nobody_is_between))
+    with pytest.raises(ValueError, match="nobody_is_between does not hold for 3 processes"):
+        prove(find("chang-roberts-plain"))
+
+
+def test_a_second_solver_agrees() -> None:
+    pytest.importorskip("cvc5")
+    asked = 0
+    for obligation in _obligations("token-ring"):
+        if obligation.formulas:
+            asked += 1
+            assert second_opinion(obligation.document()) is Answer.IMPOSSIBLE
+    assert asked > 20
+
+
+def _obligations(name: str) -> Iterator[Any]:
+    from habemus.prove.induction import Induction
+    from habemus.prove.proving import AXIOM_SIZES, initial_values, topology_of
+
+    entry = find(name)
+    proof = proof_of(entry)
+    systems = {size: entry.system(size, {}) for size in AXIOM_SIZES}
+    model = Model(proof, next(iter(systems[3].plans.values())))
+    values = initial_values(model, systems)
+    yield from Induction(
+        model, values, topology_of(proof, systems), list(model.steps())
+    ).all_obligations()
