@@ -47,13 +47,12 @@ class InTransit(Generic[M]):
     Both are processes, whose ids are `sender.me` and `receiver.me`.
     """
 
-    __slots__ = ("message", "position", "receiver", "sender")
+    __slots__ = ("message", "receiver", "sender")
 
-    def __init__(self, message: M, sender: Any, receiver: Any, position: int = 0) -> None:
+    def __init__(self, message: M, sender: Any, receiver: Any) -> None:
         self.message = message
         self.sender = sender
         self.receiver = receiver
-        self.position = position  # on its link, if links keep the order
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.message, name)
@@ -119,14 +118,9 @@ def opposite(first: InTransit[Any], second: InTransit[Any]) -> bool:
     return bool(first.sender.me == second.receiver.me and first.receiver.me == second.sender.me)
 
 
-def is_before(first: InTransit[Any], second: InTransit[Any]) -> bool:
-    """Return whether a message is on the same link as another, and before it."""
-    return same_link(first, second) and first.position < second.position
-
-
 QUESTIONS = (
     *("is_inside", "is_waiting", "is_leader", "between", "is_next", "towards"),
-    *("is_before", "opposite", "same_link"),
+    *("opposite", "same_link"),
 )
 """Names of the functions above."""
 
@@ -217,7 +211,6 @@ __all__ = [
     "Parameter",
     "StateView",
     "between",
-    "is_before",
     "is_inside",
     "is_leader",
     "is_next",

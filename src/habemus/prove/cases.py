@@ -102,7 +102,7 @@ class _Reader:
             return ""
         fields = self.induction.model.messages[message].tracked
         values = ", ".join(f"{name}={self._shown(self._value(f'%{name}'))}" for name in fields)
-        return f"({values}) from {self._shown(self._value('@sender'))}"
+        return f"({values}) from {self._shown(self._value('%sender'))}"
 
     def _process(self, process: Any) -> str:
         shown = [
@@ -125,6 +125,7 @@ class _Reader:
                     self._shown(each)
                     for each in self.everybody
                     if str(self._value(name, process, each)) == "True"
+                    or self._number(name, process, each) > 0
                 ]
                 return f"{{{','.join(inside)}}}"
             case Dictionary(Scalar(sort, _), Scalar()) if sort == P:

@@ -103,7 +103,6 @@ class Transit(NamedTuple):
     sender: SymbolicProcess
     receiver: SymbolicProcess
     fields: dict[str, Any]
-    position: Expression
 
 
 class Method(NamedTuple):
@@ -256,16 +255,19 @@ class Executor:
         return found
 
     def built(self, of: Many, body: Callable[[Executor, Any], Any]) -> Many:
-        """Return the collection of what the body returns; None: nothing for this element."""
-        found = [(scope, value) for scope, value in self.each(of, body) if value is not None]
+        """Return the collection of what the body returns, for the elements that it wants."""
+        found = [each for each in self.each(of, body) if each[1][0] != FALSE]
         if len(found) != 1:
             raise NotUnderstood("a comprehension with several cases")
-        [(scope, value)] = found
+        [(scope, (wanted, value))] = found
         kind = kind_of_value(value)
         sort = Sort(of.term.sort.kind, sorts_of(kind))
         out = flat(value, kind)
         return Many(
-            Expression("where", (scope.of, scope.variables, scope.condition, out), sort), kind
+            Expression(
+                "where", (scope.of, scope.variables, terms.and_(scope.condition, wanted), out), sort
+            ),
+            kind,
         )
 
 
@@ -486,7 +488,7 @@ class Frame:
             case "pop", [where, *rest]:
                 which = flat(where, key)
                 if not rest:
-                    self._require(Expression("has", (term, which), BOOL), "a key that is missing")
+                    self._require(has_key(term, which), "a key that is missing")
                 return before._replace(term=Expression("without", (term, which), term.sort)), None
             case "clear", []:
                 return before._replace(term=Expression("no keys", (), term.sort)), None
@@ -589,7 +591,7 @@ class Frame:
         match of, key:
             case Table(), _:
                 which = flat(key, of.key)
-                self._require(Expression("has", (of.term, which), BOOL), "a key that is missing")
+                self._require(has_key(of.term, which), "a key that is missing")
                 return _looked_up(of, which)
             case Many(), Expression() if key in (const(0), const(-1)):
                 return self._element(of, "head" if key == const(0) else "last")
@@ -699,10 +701,8 @@ class Frame:
         def body(executor: Executor, element: Any) -> Any:
             inner = Frame(executor, self.function, dict(self.local))
             inner._bind(loop.target, element)
-            for test in loop.ifs:
-                if not inner._holds(test):
-                    return None
-            return inner.value(node.elt)
+            tests = [executor.condition(inner.value(test)) for test in loop.ifs]
+            return terms.and_(*tests), inner.value(node.elt)
 
         return self.executor.built(of, body)
 
@@ -787,6 +787,8 @@ class Frame:
             case Table(), "get" if len(arguments) == 2:
                 which = flat(arguments[0], of.key)
                 return _or_default(of, which, arguments[1])
+            case Many(), "count" if of.term.sort.kind == "list":
+                return Expression("count", (of.term, flat(arguments[0], of.element)), INT)
             case Table(), "items":
                 sort = Sort("list", (*of.term.sort.elements, *of.term.sort.values))
                 pair = Fixed((of.key, of.value))
@@ -832,7 +834,7 @@ def _is_change(name: str) -> bool:
     return name in ("add", "append", "discard", "remove", "clear", "pop")
 
 
-PURE_CALLS = ("bool", "len", "get", *invariants.QUESTIONS)
+PURE_CALLS = ("bool", "len", "get", "count", *invariants.QUESTIONS)
 
 
 def _may_split(node: ast.expr) -> bool:
@@ -879,6 +881,12 @@ def _less(one: Any, other: Any) -> Expression:
     return terms.lexicographic(flat(one, kind), flat(other, kind))
 
 
+def has_key(of: Expression, key: tuple[Expression, ...]) -> Expression:
+    if of.op == "put" and of.args[1] == key:
+        return TRUE
+    return FALSE if of.op == "no keys" else Expression("has", (of, key), BOOL)
+
+
 def _contained(one: Any, other: Any) -> Expression:
     match other:
         case Many():
@@ -887,7 +895,7 @@ def _contained(one: Any, other: Any) -> Expression:
                 found = terms.and_(terms.not_(one.is_none), found)
             return found
         case Table():
-            return Expression("has", (other.term, flat(one, other.key)), BOOL)
+            return has_key(other.term, flat(one, other.key))
         case tuple() | list() | set() if not is_named(other):
             return terms.or_(*(_equal(one, each) for each in other))
     raise NotUnderstood("this test of membership")
@@ -902,7 +910,7 @@ def _looked_up(of: Table, key: tuple[Expression, ...]) -> Any:
 
 
 def _or_default(of: Table, key: tuple[Expression, ...], default: Any) -> Any:
-    has = Expression("has", (of.term, key), BOOL)
+    has = has_key(of.term, key)
     there, absent = flat(_looked_up(of, key), of.value), flat(default, of.value)
     return shaped(
         of.value, [terms.ite(has, one, other) for one, other in zip(there, absent, strict=True)]
@@ -988,11 +996,6 @@ def _opposite(_: Frame, first: Transit, second: Transit) -> Expression:
     return _equal((first.sender.me, first.receiver.me), (second.receiver.me, second.sender.me))
 
 
-def _is_before(frame: Frame, first: Transit, second: Transit) -> Expression:
-    earlier = terms.lt(first.position, second.position)
-    return terms.and_(_same_link(frame, first, second), earlier)
-
-
 BUILTINS: dict[Any, Callable[..., Any]] = {
     max: _max,
     min: _min,
@@ -1010,7 +1013,6 @@ BUILTINS: dict[Any, Callable[..., Any]] = {
     invariants.between: _symbol("between", BOOL),
     invariants.is_next: lambda _, one, other: terms.eq(apply("right", (one.me,), P), other.me),
     invariants.towards: _symbol("towards", P),
-    invariants.is_before: _is_before,
     invariants.opposite: _opposite,
     invariants.same_link: _same_link,
 }

@@ -10,11 +10,11 @@ from typing import Any
 from habemus.core.invariants import Clause, is_inside, is_leader
 from habemus.core.process import Process
 from habemus.prove import terms
-from habemus.prove.axioms import AXIOMS
+from habemus.prove.axioms import AXIOMS, QUORUMS, common_member
 from habemus.prove.smt import Lowering, document
 from habemus.prove.solver import TIME_LIMIT_S, Answer, Reply, ask
 from habemus.prove.steps import Model, SymbolicState, SymbolicStep
-from habemus.prove.symbols import Scalar
+from habemus.prove.symbols import Collection, Scalar, sorts_of
 from habemus.prove.terms import INT, Expression, P, and_, apply, const, not_, or_
 
 
@@ -166,6 +166,12 @@ class Induction:
             own = tuple(terms.bound(f"{kind.__name__}.{i}", sort) for i, sort in enumerate(sorts))
             number = self.model.before.counts[kind](*own)
             yield terms.quantified("forall", own, not_(terms.lt(number, const(0))))
+        for name, declared in (*self.model.kinds.items(), *self.model.symbols.items()):
+            if isinstance(declared, Collection) and declared.kind == "list":
+                sorts = (P, *sorts_of(declared.of))
+                own = tuple(terms.bound(f"{name}.{i}", sort) for i, sort in enumerate(sorts))
+                number = apply(name, own, INT)
+                yield terms.quantified("forall", own, not_(terms.lt(number, const(0))))
 
     @cached_property
     def axioms(self) -> tuple[Expression, ...]:
@@ -174,7 +180,9 @@ class Induction:
         found = [terms.quantified("forall", (a, b), terms.implies(same_id, terms.eq(a, b)))]
         lowering = self._base_lowering
         for theory in self.model.proof.assumes:
-            for axiom in AXIOMS[theory]:
+            if theory in QUORUMS:
+                found.append(lowering.formula(common_member(theory)))
+            for axiom in AXIOMS.get(theory, ()):
                 formula = self.model.formula(axiom.__name__, axiom, self.model.before)
                 found.append(self._everywhere(lowering, *formula))
         return tuple(found)

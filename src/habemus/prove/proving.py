@@ -16,12 +16,13 @@ from habemus.core.process import MistakeInPlan, Process
 from habemus.core.properties import Verdict
 from habemus.core.system import System
 from habemus.core.words import counted
-from habemus.prove.axioms import AXIOMS
+from habemus.prove.axioms import AXIOMS, QUORUMS, quorums_intersect
 from habemus.prove.cases import Case, case_of
 from habemus.prove.induction import PROPERTIES, Induction
 from habemus.prove.reachable import Explored, Refutation, explore, holds_for_all
 from habemus.prove.solver import TIME_LIMIT_S, Answer
-from habemus.prove.steps import Model
+from habemus.prove.steps import Model, SymbolicStep
+from habemus.prove.symbols import Collection
 
 SEARCHED = ((2, 2), (3, 1))
 """Numbers of processes, and of entries of each, of the searches before an induction."""
@@ -166,8 +167,7 @@ def _prove(
     plan = next(iter(systems[3].plans.values()))
     model = Model(proof, plan)
     _check_constants(model, systems)
-    steps = list(model.steps())
-    report.assumptions = _assumptions(model, plan, topology)
+    steps: list[SymbolicStep] = []
     assert entry.problem.model is not None
     turned = [{name: not getattr(plan, name)} for name in model.switches]
     cases = [(*each, options) for each in SEARCHED] + [
@@ -182,10 +182,13 @@ def _prove(
             report.verdict = Verdict.VIOLATED
             report.why = f"{report.refutation.clause} does not hold with {size} processes"
             return
+        steps = steps or list(model.steps())
         differs = explored.disagreement(model, steps)
         if differs:
             raise ExecutorDisagrees(f"{report.name}: {differs}")
         report.compared += explored.compared
+    report.assumptions = _assumptions(model, plan, topology)
+    steps = steps or list(model.steps())
     induction = Induction(model, initial_values(model, systems), topology, steps)
     progress("induction")
     induction.run(limit_s, stop_at_first=True)
@@ -232,6 +235,16 @@ def initial_values(model: Model, systems: Mapping[int, System]) -> dict[str, Any
 
 def _check_constants(model: Model, systems: Mapping[int, System]) -> None:
     """Check that the constants of which the executor knows one value have it everywhere."""
+    for system in systems.values():
+        plans = [*system.plans.values()]
+        for name in model.sizes:
+            if any(getattr(plan, name) != getattr(plans[0], name) for plan in plans):
+                raise MistakeInPlan(f"{name} differs between processes")
+        for plan in plans:
+            for name, kind in model.symbols.items():
+                value = getattr(plan, name)
+                if isinstance(kind, Collection) and len(set(value)) != len(value):
+                    raise MistakeInPlan(f"{name} has an element twice: {value}")
     for name in (*model.constants, *model.switches):
         values = [
             getattr(plan, name) for system in systems.values() for plan in system.plans.values()
@@ -244,14 +257,18 @@ def _check_axioms(proof: Invariant, systems: Mapping[int, System]) -> None:
     """Evaluate the axioms, and what is said of initial states, on systems of 2 to 6 processes."""
     axioms: dict[str, Clause] = dict(proof.beginnings)
     for theory in proof.assumes:
-        if theory not in AXIOMS:
-            raise MistakeInPlan(f"there are no axioms {theory}; there are {', '.join(AXIOMS)}")
-        axioms |= {each.__name__: each for each in AXIOMS[theory]}
+        if theory not in (*AXIOMS, *QUORUMS):
+            known = ", ".join((*AXIOMS, *QUORUMS))
+            raise MistakeInPlan(f"there are no axioms {theory}; there are {known}")
+        axioms |= {each.__name__: each for each in AXIOMS.get(theory, ())}
     for size, system in systems.items():
         participants = [_initial(system, me, plan) for me, plan in system.plans.items()]
         for name, axiom in axioms.items():
             if not holds_for_all(axiom, participants):
                 raise MistakeInPlan(f"{name} does not hold for {size} processes")
+        for theory in proof.assumes:
+            if theory in QUORUMS and not quorums_intersect(theory, system):
+                raise MistakeInPlan(f"{theory}: two quorums of {size} processes do not intersect")
 
 
 def _initial(system: System, me: int, plan: Process) -> StateView:
@@ -264,9 +281,10 @@ def _initial(system: System, me: int, plan: Process) -> StateView:
 
 def _assumptions(model: Model, plan: Process, topology: str) -> list[str]:
     """Return what the proof takes for granted."""
-    found = [f"axioms: {name}" for name in model.proof.assumes]
+    found = [f"axioms of {name}" for name in model.proof.assumes]
+    found += [f"initially {name}" for name in model.proof.beginnings]
     found += [f"{name}={getattr(plan, name)}" for name in sorted(model.used)]
-    found += ["links keep the order"] if model.fifo else ["links in any order"]
+    found += ["links in any order"]
     found += ["no process recovers from a crash"]
     if topology == "complete":
         found.insert(0, "all processes are connected to each other")

@@ -27,7 +27,7 @@ from habemus.prove.terms import Expression, Structure, evaluate, names_in
 from habemus.runtimes.checker.process_model import Bound, PendingMessage, ProcessModel
 from habemus.runtimes.checker.search import Search
 
-STATE_LIMIT = 200_000
+STATE_LIMIT = 30_000
 
 
 class Refutation(NamedTuple):
@@ -47,7 +47,6 @@ class Explored:
     size: int
     system: System
     search: Search
-    fifo: bool
     _processes: dict[tuple[int, int, int, bool], StateView] = field(default_factory=dict)
     exercised: set[str] = field(default_factory=set)
 
@@ -92,14 +91,11 @@ class Explored:
             by_id[model.process] = Argument(key, process, str(model.process))
             inboxes += [(model.process, model.messages.values[each]) for each in inbox]
         found = []
-        for index, (to, pending) in enumerate(inboxes):
+        for to, pending in inboxes:
             sender, receiver = by_id[pending.sender], by_id[to]
-            message = InTransit(pending.message, sender.value, receiver.value, index)
-            position = index if self.fifo else 0
+            message = InTransit(pending.message, sender.value, receiver.value)
             shown = f"{pending.message} from {pending.sender} to {to}"
-            found.append(
-                Argument((pending.message, sender.key, receiver.key, position), message, shown)
-            )
+            found.append(Argument((pending.message, sender.key, receiver.key), message, shown))
         return list(by_id.values()), found
 
     def _participant(self, model: ProcessModel, key: tuple[int, int, int, bool]) -> StateView:
@@ -143,10 +139,10 @@ def explore(
     """Search a system of that size."""
     system = proof.algorithm.system(size, **options)  # type: ignore[attr-defined]
     uses, observer = model(entries, system)
-    fifo = proof.algorithm.assumes.fifo
-    search = Search(system, uses, observer, Bound(fifo=fifo))
+    # Proofs are about links that deliver in any order, whatever the algorithm assumes.
+    search = Search(system, uses, observer, Bound())
     search.run(limit=STATE_LIMIT, stop_at_first=False)
-    return Explored(size, system, search, fifo)
+    return Explored(size, system, search)
 
 
 def _arguments(
@@ -197,7 +193,7 @@ class _Case:
             self._add(name, model.kinds[name], _thawed(model.kinds[name], value))
         for name, kind in model.symbols.items():
             self._add(name, kind, getattr(self.plan, name))
-        for name in model.switches:
+        for name in (*model.switches, *model.sizes):
             self.values[name] = getattr(self.plan, name)
         if isinstance(key, tuple) and len(key) == 3 and isinstance(key[2], Message):
             sender, _, message = key

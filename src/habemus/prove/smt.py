@@ -1,9 +1,9 @@
 """Terms for a solver: first-order logic in SMT-LIB.
 
-A set, a list or a dictionary is the predicate of its members, so a list has lost its order: its
-first element is some member of it.  What is lost makes a proof harder and never wrong.  Two sizes
-are compared by what follows from the answer: a set of a majority contains a quorum, and a subset of
-the same size is the set itself.
+A set or a dictionary is the predicate of its members, and a list says how often each is in it: its
+order is lost, and its first element is some member of it.  What is lost makes a proof harder and
+never wrong.  Two sizes are compared by what follows from the answer: a set of a majority contains a
+quorum, and a subset of the same size is the set itself.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Lowering:
             case "head" | "last" | "min":
                 index: int = term.args[1]
                 return self._element(term.op, term.args[0])[index]
+            case "count":
+                return self.times(self.scalars(term.args[1]), term.args[0])
             case "len":
                 raise NotUnderstood("a size that is compared with nothing")
             case "ite":
@@ -91,6 +93,8 @@ class Lowering:
         match of.op:
             case "app" if _is_given(of):
                 return self._is_peer(self.scalar(args[1]), element[0])
+            case "app" if of.sort.kind == "list":
+                return terms.lt(const(0), self.times(element, of))
             case "app":
                 return apply(args[0], (*self.scalars(args[1:]), *element), BOOL)
             case "empty":
@@ -102,7 +106,7 @@ class Lowering:
                 gone = terms.equal(element, self.scalars(args[1]))
                 return and_(not_(gone), self.member(element, args[0]))
             case "tail":
-                return self._in_tail(element, of)
+                return terms.lt(const(0), self.times(element, of))
             case "where":
                 return self._chosen(element, of)
             case "union":
@@ -152,18 +156,30 @@ class Lowering:
     def _variables(self, sorts: Iterable[str]) -> tuple[Expression, ...]:
         return tuple(terms.bound(f"x{next(self._fresh)}", sort) for sort in sorts)
 
-    def _in_tail(self, element: tuple[Expression, ...], of: Expression) -> Expression:
-        name = f"tail{len(self._known)}" if of not in self._known else self._known[of][0].args[0]
-        if of not in self._known:
-            _refuse_variables(of)
-            self._known[of] = (apply(name, (), BOOL),)
-            variables = self._variables(of.sort.elements)
-            rest = apply(name, variables, BOOL)
-            first = terms.equal(variables, self._element("head", of.args[0]))
-            before = self.member(variables, of.args[0])
-            same = and_(terms.implies(rest, before), terms.implies(before, or_(rest, first)))
-            self.facts.append(terms.quantified("forall", variables, same))
-        return apply(name, element, BOOL)
+    def times(self, element: tuple[Expression, ...], of: Expression) -> Expression:
+        """Return how often an element is in a list."""
+        args = of.args
+        match of.op:
+            case "app" if not _is_given(of):
+                return apply(args[0], (*self.scalars(args[1:]), *element), INT)
+            case "insert":
+                here = terms.equal(element, self.scalars(args[1]))
+                return _plus(self.times(element, args[0]), here, "add")
+            case "tail":
+                first = terms.equal(element, self._element("head", args[0]))
+                return _plus(self.times(element, args[0]), first, "sub")
+            case "union":
+                return terms.arithmetic("add", *(self.times(element, each) for each in args))
+            case "ite":
+                one, other = (self.times(element, each) for each in args[1:])
+                return terms.ite(self.formula(args[0]), one, other)
+            case "as" | "sorted" if args[0].sort.kind == "list":
+                return self.times(element, args[0])
+            case "where" if args[0].sort.kind == "list" and args[1] == args[3]:
+                by = dict(zip(args[1], element, strict=True))
+                kept = self.formula(terms.substitute(args[2], by))
+                return terms.ite(kept, self.times(element, args[0]), const(0))
+        return terms.ite(self.member(element, of), const(1), const(0))
 
     def _element(self, which: str, of: Expression) -> tuple[Expression, ...]:
         if of.op == "app" and of.args[0] == "peers" and which != "min":
@@ -226,7 +242,8 @@ class Lowering:
             case "no keys":
                 return {INT: const(0), BOOL: FALSE, P: NOBODY}[sort]
             case "dict of":
-                return apply(f"any{len(self._known)}.{next(self._fresh)}", key, sort)
+                found = self._known.setdefault(of, (apply(f"dict{len(self._known)}", (), INT),))
+                return apply(f"{found[0].args[0]}!{index}", key, sort)
         raise NotUnderstood(f"values of {of.op}")
 
     # Sizes.
@@ -264,6 +281,10 @@ class Lowering:
         if sign:
             return and_(terms.implies(left, right), terms.implies(right, left))
         return and_(left, right)
+
+
+def _plus(number: Expression, condition: Expression, how: str) -> Expression:
+    return terms.arithmetic(how, number, terms.ite(condition, const(1), const(0)))
 
 
 def _has_size(args: tuple[Any, ...]) -> bool:

@@ -75,6 +75,11 @@ class SymbolicStep:
     raised: str = ""
 
 
+def options_of(cls: type[Process]) -> set[str]:
+    """Return the constants that have a default, which a user may change."""
+    return {name for name, each in cls.__variables__.items() if type(each.default) is not object}
+
+
 class Model:
     """An algorithm as the executor sees it.
 
@@ -89,6 +94,7 @@ class Model:
         self.constants: dict[str, Any] = {}
         self.used: set[str] = set()  # of these, the ones that a handler has read
         self.symbols: dict[str, Kind] = {}  # constants of each process that are not known
+        self.sizes: list[str] = []  # numbers that the system gives to all processes alike
         self.switches: list[str] = []  # constants of all processes that may be true or false
         for name, variable in variables.items():
             if variable.kind == "const":
@@ -107,7 +113,6 @@ class Model:
         self.before = SymbolicState(
             self.read_before, {kind: self._count(kind) for kind in self.messages}
         )
-        self.fifo = cls.assumes.fifo
 
     def _add_constant(self, name: str, declared: Any, value: Any) -> None:
         try:
@@ -119,6 +124,8 @@ class Model:
             self.switches.append(name)
         elif kind is not None and (P in sorts or any(isinstance(each, Sort) for each in sorts)):
             self.symbols[name] = kind
+        elif sorts == (INT,) and name not in options_of(self.cls):
+            self.sizes.append(name)
         else:
             self.constants[name] = constant(value)
 
@@ -134,6 +141,8 @@ class Model:
     def given(self, name: str, process: Expression) -> Any:
         if name in self.symbols:
             return unknown(self.symbols[name], name, (process,))
+        if name in self.sizes:
+            return apply(name, (), INT)
         if name in self.switches:
             return apply(name, (), BOOL)
         if name in self.ghosts:
@@ -322,7 +331,7 @@ class Model:
             values[field_name] = shaped(kind, left[:size])
             left = left[size:]
         sender, receiver = (self._participant(each, state) for each in own[:2])
-        return Transit(sender, receiver, values, const(0))
+        return Transit(sender, receiver, values)
 
     # Initial states.
 

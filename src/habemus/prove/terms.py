@@ -290,6 +290,7 @@ _EVALUATORS: dict[str, Callable[[Expression, Structure, Mapping[Expression, Any]
     "exists": _quantifier,
     "member": lambda t, s, at: _all_of(t.args[0], s, at) in evaluate(t.args[1], s, at),
     "some": lambda t, s, at: bool(evaluate(t.args[0], s, at)),
+    "count": lambda t, s, at: evaluate(t.args[0], s, at).count(_all_of(t.args[1], s, at)),
     "len": lambda t, s, at: len(evaluate(t.args[0], s, at)),
     "head": lambda t, s, at: evaluate(t.args[0], s, at)[0][t.args[1]],
     "last": lambda t, s, at: evaluate(t.args[0], s, at)[-1][t.args[1]],
