@@ -136,7 +136,7 @@ bench-lab: $(VENV)/.test-ready bench-lab-needs
 # Planted bugs in the elected coordinators whose searches take up to a minute each, and the long searches with pinned counts.
 planted: $(VENV)/.test-ready
 	$(BIN)/pytest -n auto --times 10 tests/counterexamples/test_searched_coordinator_mutants.py tests/counterexamples/test_moving_mutants.py \
-		tests/counterexamples/test_searched_mutex_mutants.py tests/counterexamples/test_verdicts.py tests/counterexamples/test_lost_records.py tests/docs
+		tests/counterexamples/test_searched_mutex_mutants.py tests/counterexamples/test_verdicts.py tests/counterexamples/test_lost_records.py tests/docs tests/unit/proofs
 
 # What the cards claim, over 10,000 seeds of each mutual exclusion and 1,000 to 10,000 of each election: an hour on two cores.
 campaign: $(VENV)/.test-ready

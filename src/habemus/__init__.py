@@ -50,11 +50,13 @@ if TYPE_CHECKING:
     from habemus.experiments import (
         CheckResult,
         ComparisonResult,
+        ProofResult,
         RunResult,
         ScenarioResult,
         check,
         compare,
         load_trace,
+        prove,
         scenario,
         simulate,
     )
@@ -87,6 +89,7 @@ __all__ = [
     "LockNotHeld",
     "LockState",
     "LockTimeout",
+    "ProofResult",
     "ReadWriteLock",
     "RefusedByNode",
     "RunResult",
@@ -100,6 +103,7 @@ __all__ = [
     "connect",
     "embedded",
     "load_trace",
+    "prove",
     "scenario",
     "simulate",
 ]
@@ -108,11 +112,13 @@ _MODULES = {
     "habemus.experiments": (
         "CheckResult",
         "ComparisonResult",
+        "ProofResult",
         "RunResult",
         "ScenarioResult",
         "check",
         "compare",
         "load_trace",
+        "prove",
         "scenario",
         "simulate",
     ),

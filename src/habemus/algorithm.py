@@ -28,6 +28,18 @@ from habemus.core import (
     whenever,
 )
 from habemus.core.assumptions import Assumptions, Crashes, Links, Timing
+from habemus.core.invariants import (
+    InTransit,
+    Invariant,
+    between,
+    is_inside,
+    is_leader,
+    is_next,
+    is_waiting,
+    opposite,
+    same_link,
+    towards,
+)
 from habemus.core.node import Delivered
 from habemus.core.system import complete, grid, line, random_connected, ring, star, tree
 from habemus.problems.detector import Detector, Restored, Suspected
@@ -45,7 +57,9 @@ __all__ = [
     "Election",
     "ElectionCosts",
     "Granted",
+    "InTransit",
     "Indication",
+    "Invariant",
     "Leader",
     "Link",
     "Links",
@@ -66,13 +80,21 @@ __all__ = [
     "Unsynced",
     "Uses",
     "average",
+    "between",
     "complete",
     "grid",
+    "is_inside",
+    "is_leader",
+    "is_next",
+    "is_waiting",
     "line",
+    "opposite",
     "random_connected",
     "request",
     "ring",
+    "same_link",
     "star",
+    "towards",
     "tree",
     "upon",
     "whenever",

@@ -18,10 +18,10 @@ CONTENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
             *("Unreachable", "RefusedByNode"),
         ),
         "A node in the program": ("embedded", "EmbeddedNode"),
-        "Experiments": ("simulate", "check", "compare", "scenario", "load_trace"),
+        "Experiments": ("simulate", "check", "prove", "compare", "scenario", "load_trace"),
         "Results": (
-            *("RunResult", "CheckResult", "ComparisonResult", "ScenarioResult", "Verdict"),
-            *("Finding", "Trace", "Event"),
+            *("RunResult", "CheckResult", "ProofResult", "ComparisonResult", "ScenarioResult"),
+            *("Verdict", "Finding", "Trace", "Event"),
         ),
     },
     "habemus.algorithm": {
@@ -37,6 +37,10 @@ CONTENTS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "Systems": (
             *("System", "Topology", "complete", "ring", "line", "star", "grid", "tree"),
             "random_connected",
+        ),
+        "Invariants": (
+            *("Invariant", "InTransit", "is_inside", "is_waiting", "is_leader", "same_link"),
+            *("opposite", "between", "is_next", "towards"),
         ),
         "Mistakes": ("MistakeInAlgorithm", "MistakeInPlan"),
     },

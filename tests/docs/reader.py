@@ -183,7 +183,9 @@ class Reader:
             return
         code, printed = self._run(plain)
         told = "\n".join(printed)
-        says_why = re.search(r"\bviolated|\d failed|\bdifferent:|\bundecided|\d violation", told)
+        says_why = re.search(
+            r"\bviolated|\d failed|\bdifferent:|\bundecided|\bnot proved|\d violation", told
+        )
         assert code == 0 or (code in (1, 3) and says_why), f"{at}\nexit code {code}\n{told}"
         assert "Traceback" not in told, f"{at}\n{told}"
         check_shown(at, shown, printed)

@@ -42,9 +42,11 @@ class ClientStage(IntEnum):
 
 
 class InTransit(Generic[M]):
-    """A message in transit, with the attributes `sender`, `receiver` and the fields of the message.
+    """A message in transit, with the fields of the message as attributes.
 
-    Both are processes, whose ids are `sender.me` and `receiver.me`.
+    message: the message itself.
+    sender: the process that has sent it; its id is `sender.me`.
+    receiver: the process that will receive it.
     """
 
     __slots__ = ("message", "receiver", "sender")
@@ -156,7 +158,9 @@ class Invariant:
 
     algorithm: the class.
     ensures: the property, ME1 or E1.
-    assumes: names of the axioms that the proof needs: ring, tree, intersection.
+    assumes: names of the axioms that the proof needs: ring, tree, intersection, majority, quorums.
+    clauses: the clauses that `clause` has added, by name.
+    beginnings: the clauses that `initially` has added, by name.
     """
 
     def __init__(self, algorithm: type[Process], ensures: str, assumes: Sequence[str] = ()) -> None:

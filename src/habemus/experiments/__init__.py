@@ -3,17 +3,19 @@ kin.
 """
 
 from habemus.experiments.comparison import ComparisonResult, compare
-from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
-from habemus.experiments.run import check, load_trace, scenario, simulate
+from habemus.experiments.results import CheckResult, ProofResult, RunResult, ScenarioResult
+from habemus.experiments.run import check, load_trace, prove, scenario, simulate
 
 __all__ = [
     "CheckResult",
     "ComparisonResult",
+    "ProofResult",
     "RunResult",
     "ScenarioResult",
     "check",
     "compare",
     "load_trace",
+    "prove",
     "scenario",
     "simulate",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from habemus.core.properties import Verdict
 from habemus.core.words import counted
@@ -15,6 +15,9 @@ from habemus.runs.check import CheckReport
 from habemus.runs.simulate import Report
 from habemus.scenarios import ScenarioOutcome
 from habemus.traces import Trace
+
+if TYPE_CHECKING:
+    from habemus.proofs.proving import ProofReport
 
 COLOURS = {
     Verdict.HOLDS: "#1b7837",
@@ -220,3 +223,54 @@ class CheckResult(_Result[CheckReport]):
             ("exhaustive", "yes" if self.exhaustive else f"no: {self._report.extent.stopped}"),
             ("bound", self.bound),
         ]
+
+
+class ProofResult:
+    """The result of a proof for every number of processes."""
+
+    def __init__(self, report: ProofReport) -> None:
+        self._report = report
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict: `HOLDS` if proved, `UNDECIDED` if the solver found no answer in time."""
+        return self._report.verdict
+
+    @property
+    def why(self) -> str:
+        """Why the property is not proved; empty if it is."""
+        return self._report.why
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """The axioms and constants that the proof takes for granted."""
+        return tuple(self._report.assumptions)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The shortest run to a state in which a clause does not hold, or None."""
+        return self._report.trace
+
+    @property
+    def case(self) -> tuple[str, ...]:
+        """A state and a step after which a clause does not hold, in lines; empty if there is none
+        to show.
+        """
+        return () if self._report.case is None else tuple(self._report.case.lines())
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The result as the command prints it with `--json`."""
+        return self._report.plain()
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}>"
+
+    def _title(self) -> str:
+        report = self._report
+        about = f"{report.name}: {report.proof.ensures} for every number of processes"
+        return f"{about}: {report.why or 'proved'}"
+
+    def _repr_html_(self) -> str:
+        lines = [*self.case, *(f"assumes {each}" for each in self.assumptions)]
+        return f"<p>{escape(self._title())}</p><pre>{escape(chr(10).join(lines))}</pre>"

@@ -10,7 +10,7 @@ from habemus import scenarios
 from habemus.catalog.entries import Entry, entry_by_place, find
 from habemus.core.process import Process, ProcessId
 from habemus.experiments.arguments import check_types
-from habemus.experiments.results import CheckResult, RunResult, ScenarioResult
+from habemus.experiments.results import CheckResult, ProofResult, RunResult, ScenarioResult
 from habemus.runs.check import STATE_LIMIT, Check, perform
 from habemus.runs.fault_notation import all_written
 from habemus.runs.options import initial_texts, option_texts
@@ -231,6 +231,26 @@ def scenario(name: str) -> ScenarioResult:
     """
     check_types(scenario, locals())
     return ScenarioResult(scenarios.find(name).run())
+
+
+def prove(
+    algorithm: str | type[Process],
+    *,
+    options: Mapping[str, Any] | None = None,
+    limit: float = 20,
+) -> ProofResult:
+    """Prove a property for every number of processes, as `habemus prove` does.
+
+    It needs the solver z3 (`habemus[prove]`), and an `Invariant` in the file of the algorithm.
+
+    algorithm: a name of the catalog, a class, or `path/to/mine.py:MyMutex`.
+    options: options of the algorithm.
+    limit: the time for each question to the solver, in seconds.
+    """
+    from habemus.proofs.proving import prove as prove_one
+
+    entry = find(algorithm) if isinstance(algorithm, str) else entry_by_place(algorithm)
+    return ProofResult(prove_one(entry, options, limit))
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -15,13 +15,15 @@ from habemus.cli.output import (
     hanging,
     json_option,
     option_option,
+    say_events,
     say_json,
+    text_width,
 )
 from habemus.core.properties import Verdict
 from habemus.core.words import counted
-from habemus.prove.proving import ProofReport, proved_names
-from habemus.prove.proving import prove as prove_one
-from habemus.prove.solver import TIME_LIMIT_S
+from habemus.proofs.proving import ProofReport, proved_names
+from habemus.proofs.proving import prove as prove_one
+from habemus.proofs.solver import TIME_LIMIT_S
 from habemus.runs.parsing import option
 
 WORDS = {Verdict.HOLDS: "proved", Verdict.VIOLATED: "not proved", Verdict.UNDECIDED: "unknown"}
@@ -75,8 +77,11 @@ def _say(report: ProofReport) -> None:
         _say_line("why", report.why)
     if report.refutation is not None:
         _say_line("for", ", ".join(report.refutation.arguments))
-        for line in report.run:
-            click.echo(f"    {line}")
+        trace = report.trace
+        if trace is not None:
+            from habemus.traces.table import text
+
+            say_events(text(trace, width=text_width(110)) + "\n", trace)
     if report.case is not None:
         for line in report.case.lines():
             _say_line("", line)
@@ -90,14 +95,16 @@ def _say(report: ProofReport) -> None:
         + ("" if each.is_complete else " (cut off)")
         for each in report.searched
     )
-    _say_line("searched", f"{searched}; {counted(report.compared, 'step')} compared")
+    compared = f"; {counted(report.compared, 'step')} compared" if report.compared else ""
+    _say_line("searched", searched + compared)
     if report.obligations:
         _say_line(
             "induction",
             f"{counted(len(report.proof.clauses), 'clause')}, {counted(report.ways, 'way')} through"
             f" the handlers, {counted(report.obligations, 'obligation')}, {report.seconds:.1f} s",
         )
-    _say_line("assumes", "; ".join(report.assumptions))
+    if report.assumptions:
+        _say_line("assumes", "; ".join(report.assumptions))
 
 
 def _say_line(head: str, text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from habemus.core.shapes import IS_PROCESS
 from habemus.core.values import Value
-from habemus.prove.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, apply, const
+from habemus.proofs.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, apply, const
 
 NOBODY = apply("nobody", (), P)
 

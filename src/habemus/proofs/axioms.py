@@ -13,7 +13,7 @@ from typing import Any
 from habemus.core.invariants import Clause, between, is_next, towards
 from habemus.core.process import Process
 from habemus.core.system import System
-from habemus.prove.terms import (
+from habemus.proofs.terms import (
     Expression,
     P,
     Sort,
@@ -109,13 +109,15 @@ QUORUMS = ("majority", "quorums")
 def common_member(theory: str) -> Expression:
     """Return that any two quorums have a process in common."""
     one, other = bound("one quorum", QUORUM), bound("other quorum", QUORUM)
-    p, voter = bound("of", P), bound("voter", P)
+    voter, anybody = bound("voter", P), apply("anybody", (), P)
     in_one, in_other = (apply("%in", (voter, each), "Bool") for each in (one, other))
     shared = and_(in_one, in_other)
-    if theory == "quorums":
-        outside = not_(member((voter,), apply("voters", (p,), Sort("list", (P,)))))
+    if theory == "quorums":  # only those of voters intersect
+        outside = not_(member((voter,), apply("voters", (anybody,), Sort("list", (P,)))))
         shared = or_(shared, and_(or_(in_one, in_other), outside))
-    return quantified("forall", (p, one, other), quantified("exists", (voter,), shared))
+    both = and_(*(apply("%is quorum", (each,), "Bool") for each in (one, other)))
+    common = quantified("exists", (voter,), shared)
+    return quantified("forall", (one, other), or_(not_(both), common))
 
 
 def quorums_intersect(theory: str, system: System) -> bool:

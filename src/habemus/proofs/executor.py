@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, cast
 
 from habemus.core import invariants
 from habemus.core.values import Value
-from habemus.prove import terms
-from habemus.prove.symbols import (
+from habemus.proofs import terms
+from habemus.proofs.symbols import (
     Fixed,
     Kind,
     Many,
@@ -38,7 +38,7 @@ from habemus.prove.symbols import (
     shaped,
     sorts_of,
 )
-from habemus.prove.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, apply, const
+from habemus.proofs.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, apply, const
 
 RULE_LIMIT = 8
 """Rules that may fire after one event."""

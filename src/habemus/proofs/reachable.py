@@ -20,10 +20,10 @@ from habemus.core.process import Process, ProcessId
 from habemus.core.system import System
 from habemus.core.values import Message
 from habemus.problems.election_observer import ElectionScene
-from habemus.prove.executor import Effect
-from habemus.prove.steps import ME, Model, SymbolicStep
-from habemus.prove.symbols import Dictionary, Kind, Optional, concrete, flat, is_scalar, kind_of
-from habemus.prove.terms import Expression, Structure, evaluate, names_in
+from habemus.proofs.executor import Effect
+from habemus.proofs.steps import ME, Model, SymbolicStep
+from habemus.proofs.symbols import Dictionary, Kind, Optional, concrete, flat, is_scalar, kind_of
+from habemus.proofs.terms import Expression, Structure, evaluate, names_in
 from habemus.runtimes.checker.process_model import Bound, PendingMessage, ProcessModel
 from habemus.runtimes.checker.search import Search
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from habemus.prove.induction import Induction, OpenObligation
-from habemus.prove.smt import document
-from habemus.prove.solver import Answer, ask
-from habemus.prove.symbols import Collection, Dictionary, Kind, Optional, Scalar, sorts_of
-from habemus.prove.terms import Expression, P, apply, bound, eq, or_, quantified
+from habemus.proofs.induction import Induction, OpenObligation
+from habemus.proofs.smt import document
+from habemus.proofs.solver import Answer, ask
+from habemus.proofs.symbols import Collection, Dictionary, Kind, Optional, Scalar, sorts_of
+from habemus.proofs.terms import Expression, P, apply, bound, eq, or_, quantified
 
 SMALL = (2, 3, 4)
 """Numbers of processes for which a counterexample is looked for first."""
@@ -69,10 +69,10 @@ class _Reader:
         self.model = model
         self.kinds = induction.model.kinds
         self.induction = induction
-        self.functions = {each.name(): each for each in model.decls()}
+        self.functions = {each.name().removesuffix("'"): each for each in model.decls()}
         sort = next(each for each in model.sorts() if each.name() == P)
         everybody = list(model.get_universe(sort))
-        everybody.sort(key=lambda each: self._number("id", each))
+        everybody.sort(key=lambda each: self._number("#id", each))
         self.names = {str(each): index for index, each in enumerate(everybody, 1)}
         self.everybody = everybody
 

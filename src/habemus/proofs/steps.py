@@ -11,8 +11,8 @@ from habemus.core.process import Process
 from habemus.core.values import Message, Timer
 from habemus.problems.election import Leader
 from habemus.problems.mutex import Granted, Mutex
-from habemus.prove import terms
-from habemus.prove.executor import (
+from habemus.proofs import terms
+from habemus.proofs.executor import (
     Effect,
     Executor,
     Path,
@@ -21,7 +21,7 @@ from habemus.prove.executor import (
     constant,
     ways,
 )
-from habemus.prove.symbols import (
+from habemus.proofs.symbols import (
     Kind,
     Maybe,
     NotUnderstood,
@@ -33,7 +33,7 @@ from habemus.prove.symbols import (
     sorts_of,
     unknown,
 )
-from habemus.prove.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, and_, apply, const
+from habemus.proofs.terms import BOOL, FALSE, INT, TRUE, Expression, P, Sort, and_, apply, const
 
 ME, SENDER = apply("%me", (), P), apply("%sender", (), P)
 STAGE, LEADS = "%stage", "%leads"

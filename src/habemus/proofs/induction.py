@@ -9,13 +9,13 @@ from typing import Any
 
 from habemus.core.invariants import Clause, is_inside, is_leader
 from habemus.core.process import Process
-from habemus.prove import terms
-from habemus.prove.axioms import AXIOMS, QUORUMS, common_member
-from habemus.prove.smt import Lowering, document
-from habemus.prove.solver import TIME_LIMIT_S, Answer, Reply, ask
-from habemus.prove.steps import Model, SymbolicState, SymbolicStep
-from habemus.prove.symbols import Collection, Scalar, sorts_of
-from habemus.prove.terms import INT, Expression, P, and_, apply, const, not_, or_
+from habemus.proofs import terms
+from habemus.proofs.axioms import AXIOMS, QUORUMS, common_member
+from habemus.proofs.smt import Lowering, document
+from habemus.proofs.solver import TIME_LIMIT_S, Answer, Reply, ask
+from habemus.proofs.steps import Model, SymbolicState, SymbolicStep
+from habemus.proofs.symbols import Collection, Scalar, sorts_of
+from habemus.proofs.terms import INT, Expression, P, and_, apply, const, not_, or_
 
 
 def ME1(p: Process, q: Process) -> bool:

@@ -1,7 +1,7 @@
 """Terms: what a handler computes from a state that is not known.
 
 A term has an exact value in a concrete state (`evaluate`), so it can be compared with what the
-handler does there.  For a solver it is lowered to first-order logic (`habemus.prove.smt`).
+handler does there.  For a solver it is lowered to first-order logic (`habemus.proofs.smt`).
 
 Scalars have the sorts `Int`, `Bool` and `P`, the processes.  Collections and dictionaries are terms
 as well; their elements are tuples of scalars.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from habemus.catalog.entries import Entry, entries
 from habemus.core.invariants import Clause, Invariant, StateView
@@ -16,13 +16,16 @@ from habemus.core.process import MistakeInPlan, Process
 from habemus.core.properties import Verdict
 from habemus.core.system import System
 from habemus.core.words import counted
-from habemus.prove.axioms import AXIOMS, QUORUMS, quorums_intersect
-from habemus.prove.cases import Case, case_of
-from habemus.prove.induction import PROPERTIES, Induction
-from habemus.prove.reachable import Explored, Refutation, explore, holds_for_all
-from habemus.prove.solver import TIME_LIMIT_S, Answer
-from habemus.prove.steps import Model, SymbolicStep
-from habemus.prove.symbols import Collection
+from habemus.proofs.axioms import AXIOMS, QUORUMS, quorums_intersect
+from habemus.proofs.cases import Case, case_of
+from habemus.proofs.induction import PROPERTIES, Induction
+from habemus.proofs.reachable import Explored, Refutation, explore, holds_for_all
+from habemus.proofs.solver import TIME_LIMIT_S, Answer
+from habemus.proofs.steps import Model, SymbolicStep
+from habemus.proofs.symbols import Collection
+
+if TYPE_CHECKING:
+    from habemus.traces import Trace
 
 SEARCHED = ((2, 2), (3, 1))
 """Numbers of processes, and of entries of each, of the searches before an induction."""
@@ -55,17 +58,22 @@ class ProofReport:
     assumptions: list[str] = field(default_factory=list)
 
     @property
-    def run(self) -> tuple[str, ...]:
-        """The events of a shortest run to the state that refutes a clause."""
+    def trace(self) -> Trace | None:
+        """The shortest run to the state that refutes a clause."""
         if self.refutation is None:
-            return ()
+            return None
         from habemus.runtimes.checker.counterexample import story
+        from habemus.traces import Trace
 
         search = self.refutation.search
-        events = story(search, search.path_to(self.refutation.state)).events
-        return tuple(event.line() for event in events)
+        told = story(search, search.path_to(self.refutation.state))
+        processes = search.system.topology.processes
+        labels = {process: search.system.label(process) for process in processes}
+        title = f"{self.name}: {self.refutation.clause} does not hold"
+        return Trace({"clause": self.refutation.clause}, processes, labels, told.events, (), title)
 
     def plain(self) -> dict[str, Any]:
+        trace = self.trace
         return {
             "algorithm": self.name,
             "property": self.proof.ensures,
@@ -91,7 +99,7 @@ class ProofReport:
                 "clause": self.refutation.clause,
                 "n": self.refutation.size,
                 "for": list(self.refutation.arguments),
-                "run": list(self.run),
+                "trace": [event.line() for event in trace.events] if trace else [],
             },
             "counterexample_to_induction": None if self.case is None else self.case.plain(),
             "seconds": round(self.seconds, 3),

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from habemus.prove import terms
-from habemus.prove.symbols import NOBODY, NotUnderstood
-from habemus.prove.terms import BOOL, FALSE, INT, Expression, P, and_, apply, const, not_, or_
+from habemus.proofs import terms
+from habemus.proofs.symbols import NOBODY, NotUnderstood
+from habemus.proofs.terms import BOOL, FALSE, INT, Expression, P, and_, apply, const, not_, or_
 
 QUORUM = "Quorum"
 
@@ -265,13 +265,18 @@ class Lowering:
         raise NotUnderstood("this comparison of sizes")
 
     def _is_quorum(self, of: Expression, family: Any) -> Expression:
+        if "peers" in str(family) and self.topology != "complete":
+            raise NotUnderstood("a majority of processes that are not all connected")
         if self.family not in (None, family):
             raise NotUnderstood("two kinds of quorums")
         self.family = family
         quorum = terms.bound(f"quorum{next(self._fresh)}", QUORUM)
         [voter] = self._variables((P,))
         all_in = terms.implies(apply("%in", (voter, quorum), BOOL), self.member((voter,), of))
-        return terms.quantified("exists", (quorum,), terms.quantified("forall", (voter,), all_in))
+        inside = terms.quantified("forall", (voter,), all_in)
+        # The first part is what the solver finds quorums by.
+        named = apply("%is quorum", (quorum,), BOOL)
+        return terms.quantified("exists", (quorum,), and_(named, inside))
 
     def _same_size(self, one: Expression, other: Expression, sign: bool) -> Expression:
         variables = self._variables(one.sort.elements)
@@ -313,14 +318,13 @@ def _linear(term: Expression, factor: int, form: dict[Expression, int]) -> dict[
 
 
 def _family(form: Mapping[Expression, int], size: Expression) -> Any:
-    rest = {str(each): factor for each, factor in form.items() if each != size and factor}
-    # The process that counts is another one each time.
-    names = sorted((_without_process(name), factor) for name, factor in rest.items())
-    return form[size], tuple(names)
-
-
-def _without_process(name: str) -> str:
-    return name.split("(bound", maxsplit=1)[0].split("(app %", maxsplit=1)[0]
+    """Return what the size of a set is compared with, which is the same for every process."""
+    rest = [
+        ("peers" if each.op == "len" and _is_given(each.args[0]) else str(each), factor)
+        for each, factor in form.items()
+        if each != size and factor
+    ]
+    return form[size], tuple(sorted(rest))
 
 
 def _refuse_variables(term: Any) -> None:
@@ -345,7 +349,7 @@ def document(formulas: Iterable[Expression]) -> str:
     )
     lines = [f"(declare-sort {sort} 0)" for sort in sorts if sort not in (INT, BOOL)]
     lines += [
-        f"(declare-fun |{name}| ({' '.join(arguments)}) {sort})"
+        f"(declare-fun |{name}'| ({' '.join(arguments)}) {sort})"
         for name, (arguments, sort) in symbols.items()
     ]
     return "\n".join([*lines, *asserted])
@@ -367,10 +371,11 @@ def _text(term: Expression, symbols: dict[str, tuple[tuple[str, ...], str]]) -> 
         case "app":
             symbols[args[0]] = (tuple(each.sort for each in args[1:]), term.sort)
             inner = " ".join(_text(each, symbols) for each in args[1:])
-            return f"(|{args[0]}| {inner})" if inner else f"|{args[0]}|"
+            # With a mark, so that no variable has the name of something that the solver knows.
+            return f"(|{args[0]}'| {inner})" if inner else f"|{args[0]}'|"
         case "id":
-            symbols["id"] = ((P,), INT)
-            return f"(id {_text(args[0], symbols)})"
+            symbols["#id"] = ((P,), INT)
+            return f"(|#id'| {_text(args[0], symbols)})"
         case "forall" | "exists":
             variables = " ".join(f"(|{each.args[0]}| {each.sort})" for each in args[0])
             return f"({term.op} ({variables}) {_text(args[1], symbols)})"
