@@ -324,7 +324,17 @@ class Frame:
     def _do_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) != 1:
             raise NotUnderstood("an assignment to several targets")
-        self.assign(node.targets[0], self.value(node.value))
+        value = self.value(node.value)
+        if isinstance(value, Many | Table) and self._is_variable(node.value):
+            raise NotUnderstood("two names for one collection")
+        self.assign(node.targets[0], value)
+
+    def _is_variable(self, node: ast.expr) -> bool:
+        """Return whether an expression is a variable of a process."""
+        match node:
+            case ast.Attribute(ast.Name(name), _):
+                return isinstance(self.local.get(name), SymbolicProcess)
+        return False
 
     def _do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -489,7 +499,12 @@ class Frame:
                 which = flat(where, key)
                 if not rest:
                     self._require(has_key(term, which), "a key that is missing")
-                return before._replace(term=Expression("without", (term, which), term.sort)), None
+                found = _looked_up(before, which)
+                if rest:  # None is the only default that the executor knows
+                    if rest != [None]:
+                        raise NotUnderstood("pop with a default")
+                    found = Maybe(terms.not_(has_key(term, which)), found)
+                return before._replace(term=Expression("without", (term, which), term.sort)), found
             case "clear", []:
                 return before._replace(term=Expression("no keys", (), term.sort)), None
         raise NotUnderstood(f"the method {how}")

@@ -89,7 +89,7 @@ class Induction:
 
     def _initial(self) -> Iterator[Obligation]:
         state = self.model.initial(self.defaults)
-        lowering = Lowering(self.topology)
+        lowering = Lowering(self.topology, frozenset(self.model.symbols))
         given = [
             self._everywhere(lowering, *self.model.formula(name, clause, state))
             for name, clause in self.model.proof.beginnings.items()
@@ -100,7 +100,7 @@ class Induction:
             yield Obligation(name, "initially", 0, formulas)
 
     def of_step(self, way: int, step: SymbolicStep) -> Iterator[Obligation]:
-        lowering = Lowering(self.topology)
+        lowering = Lowering(self.topology, frozenset(self.model.symbols))
         lowering.family = self._base_lowering.family
         happens = [lowering.formula(each) for each in (step.requires, *step.conditions)]
         if step.raised:
@@ -149,7 +149,7 @@ class Induction:
 
     @cached_property
     def _base_lowering(self) -> Lowering:
-        return Lowering(self.topology)
+        return Lowering(self.topology, frozenset(self.model.symbols))
 
     @cached_property
     def base(self) -> tuple[Expression, ...]:

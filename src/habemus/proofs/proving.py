@@ -191,7 +191,7 @@ def _prove(
             report.why = f"{report.refutation.clause} does not hold with {size} processes"
             return
         steps = steps or list(model.steps())
-        differs = explored.disagreement(model, steps)
+        differs = explored.misread_clause(model, clauses) or explored.disagreement(model, steps)
         if differs:
             raise ExecutorDisagrees(f"{report.name}: {differs}")
         report.compared += explored.compared
@@ -221,6 +221,8 @@ def _conclude(report: ProofReport, induction: Induction) -> None:
 def topology_of(proof: Invariant, systems: Mapping[int, System]) -> str:
     """Return the shape of all systems that the executor may rely on: complete, ring, or empty."""
     if "ring" in proof.assumes:
+        for system in systems.values():
+            _check_ring(system)
         return "ring"
     complete = all(
         set(others) == set(system.plans) - {me}
@@ -228,6 +230,19 @@ def topology_of(proof: Invariant, systems: Mapping[int, System]) -> str:
         for me, others in system.topology.neighbours.items()
     )
     return "complete" if complete else ""
+
+
+def _check_ring(system: System) -> None:
+    """Check that each process has its successor on the right, and its predecessor on the left."""
+    neighbours = system.topology.neighbours
+    first = next(iter(neighbours))
+    around = [first]
+    while (after := neighbours[around[-1]][-1]) != first and len(around) < len(neighbours):
+        around.append(after)
+    for index, process in enumerate(around):
+        beside = tuple(dict.fromkeys((around[index - 1], around[(index + 1) % len(around)])))
+        if neighbours[process] != beside or set(around) != set(neighbours):
+            raise MistakeInPlan(f"the neighbours of {process} are not those of a ring")
 
 
 def initial_values(model: Model, systems: Mapping[int, System]) -> dict[str, Any]:

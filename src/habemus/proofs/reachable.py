@@ -21,13 +21,15 @@ from habemus.core.system import System
 from habemus.core.values import Message
 from habemus.problems.election_observer import ElectionScene
 from habemus.proofs.executor import Effect
-from habemus.proofs.steps import ME, Model, SymbolicStep
+from habemus.proofs.steps import LEADS, ME, STAGE, Model, SymbolicStep
 from habemus.proofs.symbols import Dictionary, Kind, Optional, concrete, flat, is_scalar, kind_of
 from habemus.proofs.terms import Expression, Structure, evaluate, names_in
 from habemus.runtimes.checker.process_model import Bound, PendingMessage, ProcessModel
 from habemus.runtimes.checker.search import Search
 
 STATE_LIMIT = 30_000
+MIXED_STATES = 60
+"""States in which the formulas of clauses are compared with the clauses themselves."""
 
 
 class Refutation(NamedTuple):
@@ -120,6 +122,101 @@ class Explored:
                     if why:
                         return f"process {place.process}, {_event_of(key)} in {node}: {why}"
         return ""
+
+    # Agreement of the clauses with their formulas.
+
+    def misread_clause(self, model: Model, clauses: Mapping[str, Clause]) -> str:
+        """Return a clause whose formula has another value than the clause; empty: there is none.
+
+        The states are mixed from what the processes and their inboxes have been, so most of them
+        cannot be reached, and clauses do not hold in many.
+        """
+        formulas = {
+            name: (clause, parameters_of(clause), *model.formula(name, clause, model.before))
+            for name, clause in clauses.items()
+        }
+        local = [
+            [each for (place, *_), each in self._processes.items() if place == here]
+            for here in range(len(self.search.models))
+        ]
+        pending = self.search.models[0].messages.values
+        senders = {model.process for model in self.search.models}
+        for turn in range(MIXED_STATES):
+            chosen = {
+                each[0].me: each[(turn * 7919 + place * 104_729) % len(each)]
+                for place, each in enumerate(local)
+            }
+            processes = [Argument(None, each, str(me)) for me, each in chosen.items()]
+            messages = []
+            for index in range(min(3, len(pending))):
+                each = pending[(turn * 31 + index * 17) % len(pending)]
+                to = sorted(senders)[(turn + index) % len(senders)]
+                in_transit = InTransit(each.message, chosen[each.sender], chosen[to])
+                messages.append(Argument(None, in_transit, f"{each.message} to {to}"))
+            state = _MixedState(model, self.system, chosen, [each.value for each in messages])
+            for name, (clause, parameters, variables, says) in formulas.items():
+                for given in _arguments(parameters, processes, messages):
+                    values = [one for each in given for one in state.terms_of(each.value)]
+                    at = dict(zip(variables, values, strict=True))
+                    formula = bool(evaluate(says, state.structure, at))
+                    if formula != bool(clause(*(each.value for each in given))):
+                        return f"{name} of {', '.join(map(str, given))} as a formula is {formula}"
+        return ""
+
+
+class _MixedState:
+    """A state in which the formulas of clauses have values."""
+
+    def __init__(
+        self,
+        model: Model,
+        system: System,
+        chosen: Mapping[ProcessId, StateView],
+        messages: Sequence[InTransit[Any]],
+    ) -> None:
+        self.model = model
+        self.chosen = chosen
+        self.kinds = {**model.kinds, **model.symbols}
+        self.counted = [(type(each.message).__name__, *self.terms_of(each)) for each in messages]
+        self.system = system
+        self.structure = Structure(tuple(chosen), self._value)
+
+    def terms_of(self, argument: Any) -> tuple[Any, ...]:
+        """Return the values of the variables that stand for an argument of a clause."""
+        if not isinstance(argument, InTransit):
+            return (argument.me,)
+        fields = self.model.messages[type(argument.message)]
+        return (
+            argument.sender.me,
+            argument.receiver.me,
+            *(
+                term
+                for name in fields.tracked
+                for term in concrete(getattr(argument.message, name), fields.kinds[name])
+            ),
+        )
+
+    def _value(self, name: str, args: tuple[Any, ...]) -> Any:
+        if name in {kind.__name__ for kind in self.model.messages}:
+            return self.counted.count((name, *args))
+        views = [self.chosen[each] for each in args if each in self.chosen]
+        if name in ("between", "towards"):
+            return getattr(invariants, name)(*views)
+        any_view = next(iter(self.chosen.values()))
+        if name in (*self.model.switches, *self.model.sizes):
+            return getattr(any_view, name)
+        [view] = views
+        if name in ("right", "left"):
+            neighbours = self.system.topology.neighbours[view.me]
+            return neighbours[-1 if name == "right" else 0] if neighbours else view.me
+        if name == "peers":
+            return tuple((peer,) for peer in view.peers)
+        if name == STAGE:
+            return view._stage
+        if name == LEADS:
+            return view._claims
+        variable, _, index = name.partition(".")
+        return concrete(getattr(view, variable), self.kinds[variable])[int(index or 0)]
 
 
 class Argument(NamedTuple):

@@ -22,7 +22,8 @@ QUORUM = "Quorum"
 class Lowering:
     """Formulas of one obligation: what they assume, and the symbols that they use."""
 
-    def __init__(self, topology: str = "") -> None:
+    def __init__(self, topology: str = "", distinct: frozenset[str] = frozenset()) -> None:
+        self.distinct = distinct  # names of lists without an element twice
         self.topology = topology
         self.facts: list[Expression] = []
         self.family: Any = None  # what the sizes of all quorums are compared with
@@ -59,6 +60,12 @@ class Lowering:
                 return and_(*(self.formula(each, sign) for each in both))
         return self.scalar(term)
 
+    def exactly(self, term: Expression) -> Expression:
+        """Return a formula that is equivalent to a term; refuse what is only approximated."""
+        if _compares_two_sizes(term):
+            raise NotUnderstood("a comparison of two sizes here")
+        return self.formula(term)
+
     def scalar(self, term: Expression) -> Expression:
         """Return a scalar without collections in it."""
         match term.op:
@@ -72,10 +79,10 @@ class Lowering:
             case "len":
                 raise NotUnderstood("a size that is compared with nothing")
             case "ite":
-                condition = self.formula(term.args[0])
+                condition = self.exactly(term.args[0])
                 return terms.ite(condition, *self.scalars(term.args[1:]))
             case "not" | "and" | "member" | "some" | "has":
-                return self.formula(term)
+                return self.exactly(term)
             case "const" | "bound":
                 return term
         args = tuple(
@@ -114,7 +121,7 @@ class Lowering:
             case "as" | "sorted":
                 return self.member(element, args[0])
             case "ite":
-                condition = self.formula(args[0])
+                condition = self.exactly(args[0])
                 one, other = (self.member(element, each) for each in args[1:])
                 return and_(terms.implies(condition, one), or_(condition, other))
             case "items":
@@ -138,10 +145,10 @@ class Lowering:
         source, variables, condition, out = of.args
         if out == variables:
             by = dict(zip(variables, element, strict=True))
-            return and_(self.member(element, source), self.formula(terms.substitute(condition, by)))
+            return and_(self.member(element, source), self.exactly(terms.substitute(condition, by)))
         there = and_(
             self.member(variables, source),
-            self.formula(condition),
+            self.exactly(condition),
             terms.equal(element, self.scalars(out)),
         )
         return terms.quantified("exists", variables, there)
@@ -172,12 +179,12 @@ class Lowering:
                 return terms.arithmetic("add", *(self.times(element, each) for each in args))
             case "ite":
                 one, other = (self.times(element, each) for each in args[1:])
-                return terms.ite(self.formula(args[0]), one, other)
+                return terms.ite(self.exactly(args[0]), one, other)
             case "as" | "sorted" if args[0].sort.kind == "list":
                 return self.times(element, args[0])
             case "where" if args[0].sort.kind == "list" and args[1] == args[3]:
                 by = dict(zip(args[1], element, strict=True))
-                kept = self.formula(terms.substitute(args[2], by))
+                kept = self.exactly(terms.substitute(args[2], by))
                 return terms.ite(kept, self.times(element, args[0]), const(0))
         return terms.ite(self.member(element, of), const(1), const(0))
 
@@ -218,7 +225,7 @@ class Lowering:
                 gone = terms.equal(key, self.scalars(args[1]))
                 return and_(not_(gone), self.has(args[0], key))
             case "ite":
-                condition = self.formula(args[0])
+                condition = self.exactly(args[0])
                 one, other = (self.has(each, key) for each in args[1:])
                 return and_(terms.implies(condition, one), or_(condition, other))
             case "dict of":
@@ -238,7 +245,7 @@ class Lowering:
                 return self.value(args[0], key, index)
             case "ite":
                 one, other = (self.value(each, key, index) for each in args[1:])
-                return terms.ite(self.formula(args[0]), one, other)
+                return terms.ite(self.exactly(args[0]), one, other)
             case "no keys":
                 return {INT: const(0), BOOL: FALSE, P: NOBODY}[sort]
             case "dict of":
@@ -270,6 +277,7 @@ class Lowering:
         if self.family not in (None, family):
             raise NotUnderstood("two kinds of quorums")
         self.family = family
+        self._refuse_repeated(of)
         quorum = terms.bound(f"quorum{next(self._fresh)}", QUORUM)
         [voter] = self._variables((P,))
         all_in = terms.implies(apply("%in", (voter, quorum), BOOL), self.member((voter,), of))
@@ -278,7 +286,14 @@ class Lowering:
         named = apply("%is quorum", (quorum,), BOOL)
         return terms.quantified("exists", (quorum,), and_(named, inside))
 
+    def _refuse_repeated(self, of: Expression) -> None:
+        is_distinct = of.op == "app" and of.args[0] in ("peers", *self.distinct)
+        if of.sort.kind == "list" and not is_distinct:
+            raise NotUnderstood("the size of a list that may have an element twice")
+
     def _same_size(self, one: Expression, other: Expression, sign: bool) -> Expression:
+        self._refuse_repeated(one)
+        self._refuse_repeated(other)
         variables = self._variables(one.sort.elements)
         here, there = self.member(variables, one), self.member(variables, other)
         left = terms.quantified("forall", variables, terms.implies(here, there))
@@ -290,6 +305,16 @@ class Lowering:
 
 def _plus(number: Expression, condition: Expression, how: str) -> Expression:
     return terms.arithmetic(how, number, terms.ite(condition, const(1), const(0)))
+
+
+def _compares_two_sizes(term: Any) -> bool:
+    if isinstance(term, tuple):
+        return any(map(_compares_two_sizes, term))
+    if not isinstance(term, Expression):
+        return False
+    if term.op == "eq" and term.args[0].op == term.args[1].op == "len":
+        return True
+    return _compares_two_sizes(term.args)
 
 
 def _has_size(args: tuple[Any, ...]) -> bool:

@@ -101,6 +101,8 @@ class Model:
                 self._add_constant(name, variable.declared, getattr(plan, name, None))
             elif variable.kind == "uses":
                 raise NotUnderstood(f"the component {name} of {cls.__name__}")
+        if cls.on_woken is not Process.on_woken:
+            raise NotUnderstood(f"on_woken of {cls.__name__}")
         self.messages: dict[type[Message], Fields] = {}
         for kind, _ in cls.__behaviour__.upon:
             if issubclass(kind, Message):
@@ -157,8 +159,8 @@ class Model:
     def steps(self) -> Iterator[SymbolicStep]:
         """Execute every event in every way."""
         yield from self._ways("start", TRUE, lambda run, me: run.call(self.cls.on_start, me))
-        for name, function in self.cls.__behaviour__.requests.items():
-            if function is not Mutex.write and name != "write":
+        for name in self.cls.__behaviour__.requests:
+            if name != "write" or self.cls.write is not Mutex.write:  # type: ignore[attr-defined]
                 yield from self.request(name)
         for kind in self.messages:
             yield from self.receipt(kind)
@@ -264,6 +266,7 @@ class Model:
                 found = terms.arithmetic("sub", found, terms.ite(this, const(1), const(0)))
             for effect in sent:
                 assert effect.to is not None
+                self._refuse_repeated(effect)
                 given = tuple(
                     term
                     for name in fields.tracked
@@ -274,6 +277,15 @@ class Model:
             return found
 
         return count
+
+    def _refuse_repeated(self, effect: Effect) -> None:
+        if effect.scope is None:
+            return
+        of = effect.scope.of
+        is_of_set = of.op in ("sorted", "as") and of.args[0].sort.kind == "set"
+        is_given = of.op == "app" and of.args[0] in ("peers", *self.symbols)
+        if of.sort.kind == "list" and not is_of_set and not is_given:
+            raise NotUnderstood("messages to a list that may have a process twice")
 
     # Clauses.
 

@@ -1,6 +1,6 @@
 """Proofs for every number of processes: of the catalog, of mutants, and by a faulty executor."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -23,15 +23,16 @@ from habemus.algorithms.mutex.suzuki_kasami import SuzukiKasami
 from habemus.algorithms.mutex.token_ring import Token, TokenRing
 from habemus.catalog.entries import entry_of, find
 from habemus.core import Process, ProcessId
-from habemus.core.invariants import between
+from habemus.core.invariants import between, is_inside, same_link
 from habemus.core.properties import Verdict
 from habemus.proofs import reachable
 from habemus.proofs.axioms import AXIOMS
-from habemus.proofs.executor import Frame
+from habemus.proofs.executor import BUILTINS, Frame
 from habemus.proofs.proving import ExecutorDisagrees, proof_of, prove, proved_names
 from habemus.proofs.solver import Answer, second_opinion
 from habemus.proofs.steps import Model, SymbolicStep
 from habemus.proofs.symbols import NotUnderstood
+from habemus.proofs.terms import FALSE
 
 pytest.importorskip("z3")
 
@@ -230,7 +231,8 @@ def test_induction_alone_rejects_a_mutant(
     mutant: type[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("habemus.proofs.proving.SEARCHED", ())
-    monkeypatch.setattr(reachable.Explored, "refute", lambda *_: None)
+    refute = reachable.Explored.refute
+    monkeypatch.setattr(reachable.Explored, "refute", lambda *given: refute(*given) and None)
     report = prove(entry_of(mutant))
     assert report.verdict is Verdict.VIOLATED
     assert report.case is not None
@@ -304,6 +306,22 @@ def test_a_set_that_is_read_after_its_change_is_noticed(
         prove(find("ricart-agrawala"))
 
 
+@pytest.mark.parametrize("question", [is_inside, same_link])
+def test_a_misread_clause_is_noticed(
+    question: Callable[..., bool], monkeypatch: pytest.MonkeyPatch, two_processes: None
+) -> None:
+    monkeypatch.setitem(BUILTINS, question, lambda *_: FALSE)
+    with pytest.raises(ExecutorDisagrees, match="as a formula is"):
+        prove(find("ricart-agrawala"))
+
+
+class NamesItTwice(RicartAgrawala):
+    def release(self) -> None:
+        missing = self.missing
+        missing.clear()
+        super().release()
+
+
 class CountsInALoop(RicartAgrawala):
     def release(self) -> None:
         for _ in sorted(self.deferred):
@@ -330,6 +348,7 @@ class TriesIt(RicartAgrawala):
     ("mutant", "what"),
     [
         (CountsInALoop, "an assignment to clock in a loop"),
+        (NamesItTwice, "two names for one collection"),
         (LeavesALoop, "the statement Break"),
         (TriesIt, "the statement Try"),
     ],
