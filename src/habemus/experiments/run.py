@@ -241,7 +241,7 @@ def prove(
 ) -> ProofResult:
     """Prove a property for every number of processes, as `habemus prove` does.
 
-    It needs the solver z3 (`habemus[prove]`), and an `Invariant` in the file of the algorithm.
+    It needs the solver z3 (extra `prove`), and an `Invariant` in the file of the algorithm.
 
     algorithm: a name of the catalog, a class, or `path/to/mine.py:MyMutex`.
     options: options of the algorithm.

@@ -23,7 +23,7 @@ class Resigning(NamedTuple):
 
 
 @dataclass
-class Interrupted:
+class InterruptedWorkload:
     """A workload with interruptions.
 
     give_up: how long an application waits for a lock; None: until it is granted.

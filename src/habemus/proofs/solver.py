@@ -71,5 +71,7 @@ def _z3() -> Any:
     try:
         import z3
     except ImportError:
-        raise MistakeInPlan("a proof needs the solver z3: pip install 'habemus[prove]'") from None
+        raise MistakeInPlan(
+            "a proof needs the solver z3: pip install '.[prove]' in your clone"
+        ) from None
     return z3

@@ -15,7 +15,7 @@ from habemus.core.properties import Finding
 from habemus.core.system import System
 from habemus.problems.election import Election
 from habemus.problems.fencing import FenceMonitor
-from habemus.problems.interruptions import Interrupted, Resigning
+from habemus.problems.interruptions import InterruptedWorkload, Resigning
 from habemus.problems.mutex import Clients, InTurn, Mutex, MutexCosts, Script
 from habemus.problems.mutex_monitor import MutexMeter, MutexMonitor
 from habemus.problems.tokens import TokenMonitor
@@ -44,7 +44,7 @@ def interrupted(workload: Workload, setup: Setup, system: System) -> Workload:
     for process, _ in resignings:
         if process not in system.clients:
             raise BadSetup(f"{argument('resign')}: there is no participant {process}")
-    return Interrupted(
+    return InterruptedWorkload(
         workload, notation.span(setup.give_up) if setup.give_up else None, resignings
     )
 
