@@ -144,7 +144,7 @@ QUICK = [
         "ME1",
         over_election(2, 1, faults=CRASH, limit=20_000, **ALONE),
         13,
-        2_674,
+        2_632,
     ),
 ]
 

@@ -222,7 +222,7 @@ GALLERY = [
             options=(*NO_PREVOTE, "block=2"),
         ),
         11,
-        15_211,
+        15_127,
     ),
     Bug(elected.TakesTheLockFromTheBorrower, "ME1", AT_ONCE, 17, 12_387),
     Bug(elected.ForgetsWhatIsLent, "ME1", ONE_TIMEOUT, 15, 5_222),

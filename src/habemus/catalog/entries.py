@@ -27,10 +27,10 @@ from habemus.catalog.names import NOT_IN_A_FILE
 from habemus.catalog.problems import Problem
 from habemus.core.assumptions import Assumptions
 from habemus.core.mistakes import check_outside, wrong_result
+from habemus.core.named_code import file_of
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan, Process, ProcessType
 from habemus.core.system import System
 from habemus.core.words import did_you_mean
-from habemus.traces.named_code import file_of
 
 SECTIONS = ("Source", "Assumes", "Cost", "Ensures", "Differs", "Unsafe")
 FIELD = re.compile(rf"({'|'.join(SECTIONS)})(?::|(?=\s))\s*(.*)")

@@ -76,7 +76,7 @@ def _described(error: Exception) -> tuple[int, str]:
     if isinstance(error, OSError):
         named = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         return Exit.USAGE_ERROR, named
-    from habemus.traces.named_code import UntrustedCode
+    from habemus.core.named_code import UntrustedCode
 
     if isinstance(error, UntrustedCode):
         return Exit.USAGE_ERROR, f"{error} (--trust)"

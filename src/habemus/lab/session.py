@@ -11,6 +11,7 @@ from typing import Any
 
 from habemus.catalog.entries import Entry
 from habemus.core.events import KINDS, Event
+from habemus.core.named_code import refuse_code
 from habemus.core.process import MistakeInAlgorithm, MistakeInPlan
 from habemus.core.properties import Finding, Verdict
 from habemus.lab import counterexamples, views
@@ -24,7 +25,6 @@ from habemus.runs.states import DEFAULT, names_of
 from habemus.scenarios import find as find_scenario
 from habemus.traces import Trace
 from habemus.traces.file import parsed
-from habemus.traces.named_code import refuse_code
 
 OPENED = ("run", "scenario", "trace", "check", "link")
 CHUNK = 5_000

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from habemus.core.events import KINDS, Event, lines
+from habemus.core.named_code import UntrustedCode, refuse_code
 from habemus.core.process import ProcessId
 from habemus.core.properties import Finding, Verdict
 from habemus.core.values import canonical
-from habemus.traces.named_code import UntrustedCode, refuse_code
 from habemus.traces.trace import Digest, Trace, mistake_in
 
 VERSION = 1

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from habemus.core.events import Event, note
+from habemus.core.named_code import refuse_code
 from habemus.core.process import ProcessId
 from habemus.traces.file import LONGEST_LINE, MOST_EVENTS, MalformedTrace, event_of
-from habemus.traces.named_code import refuse_code
 from habemus.traces.trace import Trace, mistake_in
 
 VERSION = 1

@@ -19,6 +19,7 @@ from habemus.analysis.numbers.compare import think
 from habemus.analysis.sweeps.seeded_setups import EVENTS
 from habemus.catalog.entries import Entry, find
 from habemus.catalog.mutex import MUTEX
+from habemus.core.named_code import UntrustedCode, refuse_code
 from habemus.core.process import MistakeInPlan
 from habemus.core.system import System
 from habemus.core.words import did_you_mean
@@ -26,7 +27,6 @@ from habemus.runs import notation
 from habemus.runs.setup import EVENT_LIMIT, FAULT_FLAGS, WORKLOADS, BadSetup, Setup
 from habemus.runs.simulate import LINKS, faults_of, system_of
 from habemus.runtimes.sim.faults import processes_of
-from habemus.traces.named_code import UntrustedCode, refuse_code
 
 MOST_RUNS = 1_000_000
 """Largest number of runs of a grid; a file that asks for more is probably mistaken."""

@@ -15,13 +15,13 @@ from tests.unit.lab.asking import ask
 
 from habemus.cli.app import run_command
 from habemus.cli.failures import report
+from habemus.core.named_code import file_of
 from habemus.lab.links import link_to
 from habemus.lab.session import Session
 from habemus.runs.check import Check
 from habemus.runs.setup import Setup
 from habemus.traces import Trace
 from habemus.traces.file import MalformedTrace, read, write, written
-from habemus.traces.named_code import file_of
 
 MINE = "mine.py:Mine"
 RUN = {"algorithm": "central", "n": 2}
