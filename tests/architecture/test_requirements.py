@@ -50,7 +50,8 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
 
 
 def prepare(pytester: pytest.Pytester, *absent: str, chromium: str = "python-is-here") -> None:
-    table = [("Redis", "python-is-here"), ("Chromium", chromium)]
+    table = [(name, "python-is-here") for name in ("Redis", "PgBouncer")]
+    table.append(("Chromium", chromium))
     table += [(name, "no-such-program") for name in absent]
     text = (ROOT / "tests" / "conftest.py").read_text(encoding="utf-8")
     pytester.makeconftest(text + ABSENT.format(absent=table))

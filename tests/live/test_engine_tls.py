@@ -150,7 +150,7 @@ def connected(safe: tuple[str, Server, Path], authority: str, who: str = "me") -
 
 def refusal(cluster: Cluster) -> str:
     with pytest.raises((habemus.RefusedByNode, habemus.Unreachable)) as refused:
-        cluster.__enter__()
+        cluster.lock("refused").acquire()
     said = str(refused.value)
     assert "\n" not in said
     return said
