@@ -38,9 +38,9 @@ from habemus import (
     Unreachable,
 )
 from habemus.client.asynchronous import AsyncCluster
-from habemus.client.connection import NodeConnection
-from habemus.client.node_backend import opened, round_trips
-from habemus.client.session import NodeSession
+from habemus.client.heartbeats import Heartbeats
+from habemus.client.lines import Lines, open_lines
+from habemus.client.node_backend import round_trips
 from habemus.runtimes.live.clients.protocol import TRY_MS, WIRE_VERSION
 
 SOURCE = Path(habemus.__file__).parent
@@ -216,11 +216,11 @@ def test_a_cancelled_connect_leaves_no_connection(
     async def run() -> None:
         greeted = asyncio.get_running_loop().create_future()
 
-        async def says_nothing(lines: Any, session: object) -> None:
+        async def says_nothing(lines: Any, *given: Any) -> None:
             greeted.set_result(lines.transport)
             await asyncio.sleep(PATIENCE)
 
-        monkeypatch.setattr("habemus.client.async_node_backend._greet", says_nothing)
+        monkeypatch.setattr("habemus.client.lines.Lines.greet", says_nothing)
         connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
         transport = await greeted
         connecting.cancel()
@@ -229,31 +229,6 @@ def test_a_cancelled_connect_leaves_no_connection(
         assert transport.is_closing()
 
     asyncio.run(run())
-
-
-def test_a_connect_that_is_cancelled_in_its_thread_leaves_no_session(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    is_called, goes_on = threading.Event(), threading.Event()
-    sessions = []
-
-    def slowly(*given: Any) -> NodeSession:
-        is_called.set()
-        goes_on.wait(PATIENCE)
-        sessions.append(opened(*given))
-        return sessions[-1]
-
-    async def run() -> None:
-        connecting = asyncio.create_task(habemus.connect(nodes.socket(1)).__aenter__())
-        await asyncio.to_thread(is_called.wait)
-        connecting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await connecting
-        goes_on.set()
-
-    monkeypatch.setattr("habemus.client.async_node_backend.opened", slowly)
-    asyncio.run(run())
-    assert len(sessions) == 1 and sessions[0].over
 
 
 def test_an_interrupted_acquire_leaves_no_orphan(nodes: Nodes, cluster: Cluster) -> None:
@@ -349,15 +324,19 @@ def test_a_session_that_ends_while_its_keeper_connects_leaves_no_connection(
     with habemus.connect(nodes.socket(1)) as cluster:
         session = nodes_of(cluster).connected()
 
-        class Late(NodeConnection):
-            def __init__(self, *given: Any) -> None:
-                super().__init__(*given)
-                session.close()
+        async def open_late(*given: Any) -> Lines:
+            lines = await open_lines(*given)
+            session.close()
+            return lines
 
-        monkeypatch.setattr("habemus.client.session.NodeConnection", Late)
-        connection = session._connect_keeper()
-        with pytest.raises(OSError, match="is closed"):
-            connection.say("alive", 0)
+        async def connect() -> None:
+            monkeypatch.setattr("habemus.client.heartbeats.open_lines", open_late)
+            connection = await Heartbeats()._connect(session)
+            async with asyncio.timeout(PATIENCE):
+                while not connection.lines.is_over:
+                    await asyncio.sleep(0)
+
+        asyncio.run(connect())
 
 
 def test_not_everybody_gets_the_lock_at_a_cold_start(tmp_path: Path, start: Start) -> None:

@@ -20,6 +20,7 @@ from tests.live.forwarder import Forwarder
 from tests.live.nodes import DEFAULT, Nodes
 
 import habemus
+from habemus.client.session import NodeSession
 
 CUTS = 40
 """How often all connections are cut at once."""
@@ -99,8 +100,10 @@ class Workers:
 
 
 def test_cut_connections_leave_the_files_of_the_process_alone(
-    secured: Nodes, tmp_path: Path
+    secured: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(NodeSession, "can_move", lambda _: False)
+    monkeypatch.setattr(NodeSession, "told", lambda _: ())  # past the forwarder
     forwarder = Forwarder(secured.address(1))
     papers = tmp_path / "papers"
     cluster = habemus.connect(

@@ -48,7 +48,7 @@ class ClusterAddress(NamedTuple):
 
     def resolved(self) -> ClusterAddress:
         """Return the same with all addresses of a name that has several, as it resolves now."""
-        return self._replace(nodes=[each for node in self.nodes for each in _addresses(node)])
+        return self._replace(nodes=[each for node in self.nodes for each in _resolved(node)])
 
 
 def cluster_address(named: str | None = None) -> ClusterAddress:
@@ -88,13 +88,16 @@ def told_nodes(welcome: dict[str, Any]) -> tuple[NodeAddress, ...]:
     return tuple(found)
 
 
-def _addresses(node: NodeAddress) -> list[NodeAddress]:
-    if node.path:
-        return [node]
-    try:
-        found = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
-    except OSError:  # the attempt to connect reports it
-        return [node]
+def _resolved(node: NodeAddress) -> list[NodeAddress]:
+    found: list[Any] = []
+    if not node.path:
+        with suppress(OSError):  # the attempt to connect reports it
+            found = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+    return distinct(node, found)
+
+
+def distinct(node: NodeAddress, found: list[Any]) -> list[NodeAddress]:
+    """Return the addresses of a name that `getaddrinfo` has found; the name if it has one."""
     places = list(dict.fromkeys((str(each[4][0]), int(each[4][1])) for each in found))
     return [NodeAddress("", *each) for each in places] if len(places) > 1 else [node]
 

@@ -1,28 +1,21 @@
 """Locks of the nodes of a cluster, for the asynchronous client.
 
-Requests of all tasks share one connection, which belongs to the event loop.  Heartbeats go over
-another, which belongs to a thread (`habemus.client.session`): a busy loop, or a task that blocks
-it, does not lose its locks.
+Requests of all tasks share one connection, which belongs to the event loop, and heartbeats too.
+If the loop is busy, or a task blocks it, the keeper of the process (`habemus.client.keeper`) sends
+them over a connection of its own, so the locks are not lost.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
-from habemus.client.address import NodeAddress, cluster_address
+from habemus.client.address import cluster_address
 from habemus.client.attempts import Attempts
 from habemus.client.backend import LockState
-from habemus.client.connection import (
-    ANSWER_SECONDS,
-    ConnectionClosed,
-    at_path,
-    check_certificate,
-    security,
-)
+from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     NodeTimeout,
@@ -31,129 +24,17 @@ from habemus.client.errors import (
     Unreachable,
 )
 from habemus.client.lease import Lease
-from habemus.client.node_backend import (
-    LeftNodes,
-    force_at,
-    opened,
-)
+from habemus.client.lines import Lines, first_lines_of
+from habemus.client.node_backend import LeftNodes, force_at
 from habemus.client.protocol import (
     CLOSED,
     GRACE_US,
     HOLDER_US,
     AcquireRequest,
-    Greeting,
-    LineBuffer,
-    decode,
     encode_line,
     release_line,
 )
 from habemus.client.session import NodeSession, own_label
-from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
-
-Handler = Callable[[list[Any]], None]
-
-LOOKS = 8
-"""Turns of the event loop in which it reads all that has arrived before them."""
-CLOSING_SECONDS = 1.0
-"""How long a connection may take to close in good order.  Over TLS that takes an answer of the
-node.
-"""
-
-
-class _Lines(asyncio.Protocol):
-    """A connection of the event loop; lines go to the handlers of their ids."""
-
-    def __init__(self) -> None:
-        self.handlers: dict[int, Handler] = {}
-        self.greetings: asyncio.Queue[list[Any]] = asyncio.Queue()
-        self.unasked: Handler = self.greetings.put_nowait
-        self.ended: Callable[[str], None] = lambda _: None
-        self.is_over = False
-        self._is_closed = asyncio.Event()
-        self.transport: asyncio.Transport
-        self._lines = LineBuffer("the node")
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._lines.feed(data)
-        try:
-            while not self.is_over and (line := self._lines.next_line()) is not None:
-                self._hear(decode(line, "the node"))
-        except ProtocolError as reason:
-            self.refuse(str(reason))
-
-    def _hear(self, line: list[Any]) -> None:
-        handler = self.handlers.get(line[1]) if type(line[1]) is int and line[0] != "lost" else None
-        (handler or self.unasked)(line)
-
-    def refuse(self, why: str) -> None:
-        """End the connection to a node that breaks the protocol, and all requests with it."""
-        self.transport.abort()
-        self._end("malformed", why)
-
-    def say(self, *line: object) -> None:
-        """Send a line."""
-        self.send(encode_line(*line))
-
-    def send(self, line: bytes) -> None:
-        """Send a line that is encoded already."""
-        if not self.is_over:
-            self.transport.write(line)
-
-    async def ask(self, id: int, line: bytes, within: float) -> list[Any]:
-        """Send a line and return its answer; `TimeoutError` if none arrives in time."""
-        answer: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self.handlers[id] = lambda line: None if answer.done() else answer.set_result(line)
-        try:
-            self.send(line)
-            async with asyncio.timeout(within):
-                return await answer
-        finally:
-            del self.handlers[id]
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_closed.set()
-        self._end("ended", f"the connection to the node ended{f': {exc}' if exc else ''}")
-
-    async def close(self) -> None:
-        """Close the connection.  Return when its socket is closed, so that the loop may end."""
-        if not self.is_over:
-            self.transport.close()
-        with suppress(TimeoutError):  # of a node that hangs
-            async with asyncio.timeout(CLOSING_SECONDS):
-                await self._is_closed.wait()
-        self.abort()
-        await self._is_closed.wait()
-
-    def abort(self) -> None:
-        """Close the socket in the next turn of the event loop."""
-        if not self.is_over:
-            self.transport.abort()
-
-    def _end(self, word: str, why: str) -> None:
-        if self.is_over:
-            return
-        self.is_over = True
-        self.ended(why)
-        self.end_requests(word, why)
-        self.greetings.put_nowait([word, None, word, why])
-
-    def end_requests(self, word: str, why: str) -> None:
-        """Answer all requests with a line that no node sends."""
-        for id, handler in list(self.handlers.items()):
-            handler([word, id, word, why])
-
-    async def look(self) -> None:
-        """Have the event loop read what has arrived already."""
-        arrival = select.poll()
-        if not self.is_over:
-            arrival.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
-        for _ in range(LOOKS):
-            if self.is_over or not arrival.poll(0):
-                return
-            await asyncio.sleep(0)
 
 
 class AsyncNodeBackend:
@@ -165,7 +46,7 @@ class AsyncNodeBackend:
         self._label = label
         self._session: NodeSession | None = None
         # Of the session, and of sessions that were left but still have leases.
-        self._lines: dict[NodeSession, _Lines] = {}
+        self._lines: dict[NodeSession, Lines] = {}
         self._left = LeftNodes(named, credentials)
         self._opening = asyncio.Lock()
         self._closings = 0  # a request ends with the next one; later requests connect again
@@ -174,7 +55,7 @@ class AsyncNodeBackend:
         """Connect to a node, unless none answers; see `NodeBackend.connect`."""
         cluster_address(self._named)
         with suppress(Unreachable):
-            await self.connected(CONNECT_SECONDS)
+            await self.connected()
 
     async def close(self) -> None:
         """Release all locks, end all requests and close all connections."""
@@ -190,7 +71,7 @@ class AsyncNodeBackend:
             for lines in closing:
                 lines.abort()
 
-    async def connected(self, within: float | None = None) -> tuple[NodeSession, _Lines]:
+    async def connected(self, within: float | None = None) -> tuple[NodeSession, Lines]:
         """Return a session with a node that answers, a new one if the last one has ended."""
         session = self._session
         lines = None if session is None else self._lines.get(session)
@@ -198,42 +79,31 @@ class AsyncNodeBackend:
             return session, lines
         closings = self._closings
         async with self._opening:
-            before = self._session
-            try:
-                return await self._joined_session(closings, within)
-            except Unreachable:
-                if self._session is before or self._session is None or self._session.is_open:
-                    raise
-                return await self._joined_session(closings, within)  # its node has ended just now
+            self._check_open(closings)
+            session = self._session
+            if session is None or not session.is_open:
+                if session is not None:
+                    self._left.add(session)
+                self._close_ended()
+                session = self._session = await self._opened(within)
+                self._left.is_known = True
+                session.successor = self._left.successor
+                if closings != self._closings:
+                    session.close()
+                    self._lines.pop(session).abort()
+                self._check_open(closings)
+            return session, self._lines[session]
 
-    async def _joined_session(
-        self, closings: int, within: float | None
-    ) -> tuple[NodeSession, _Lines]:
-        self._check_open(closings)
-        if self._session is None or not self._session.is_open:
-            if self._session is not None:
-                self._left.add(self._session)
-            self._close_ended()
-            self._session = session = await _opened(
-                self._named,
-                self._credentials,
-                self._label or own_label(),
-                self._left.addresses,
-                within,
-                self._left.told,
-            )
-            self._left.is_known = True
-            session.successor = self._left.successor
-            if closings != self._closings:
-                session.close()
-            self._check_open(closings)
-        lines = self._lines.get(self._session)
-        if lines is None or lines.is_over:
-            lines = self._lines[self._session] = await _joined(self._session)
-            if closings != self._closings:
-                self._lines.pop(self._session).abort()
-            self._check_open(closings)
-        return self._session, lines
+    async def _opened(self, within: float | None) -> NodeSession:
+        """Open a session with a node, on a connection of this event loop."""
+        cluster = cluster_address(self._named)._replace(told=self._left.told)
+        credentials = self._credentials.at(cluster)
+        label = self._label or own_label()
+        lines = await first_lines_of(cluster, credentials, label, self._left.addresses, within)
+        session = NodeSession(lines, cluster, credentials, label)
+        _join(lines, session)
+        self._lines[session] = lines
+        return session
 
     def _check_open(self, closings: int) -> None:
         """Raise `Unreachable` if the client was closed since it had been closed so often."""
@@ -271,7 +141,7 @@ class AsyncNodeBackend:
             await asyncio.sleep(attempts.pause())
 
     async def _acquire_at(
-        self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
+        self, session: NodeSession, lines: Lines, request: AcquireRequest, attempts: Attempts
     ) -> Lease | None:
         """Ask one node; return None if another node has to be asked."""
         id, line = await self._answer(session, lines, request, attempts)
@@ -299,7 +169,7 @@ class AsyncNodeBackend:
 
     @staticmethod
     async def _ask_holder(
-        session: NodeSession, lines: _Lines, request: AcquireRequest
+        session: NodeSession, lines: Lines, request: AcquireRequest
     ) -> list[Any] | None:
         """Return the news of the lock; None if there are none soon."""
         id = session.protocol.next_id()
@@ -314,7 +184,7 @@ class AsyncNodeBackend:
             lines.say("unwatch", id)
 
     async def _answer(
-        self, session: NodeSession, lines: _Lines, request: AcquireRequest, attempts: Attempts
+        self, session: NodeSession, lines: Lines, request: AcquireRequest, attempts: Attempts
     ) -> tuple[int, list[Any]]:
         """Send a request and wait for its answer; `ended` if there will be none."""
         left = attempts.left()
@@ -366,7 +236,7 @@ class AsyncNodeBackend:
     async def settle(self, lease: Lease) -> None:
         """Return at once: nodes do not answer to a release."""
 
-    def _lines_of(self, lease: Lease) -> _Lines | None:
+    def _lines_of(self, lease: Lease) -> Lines | None:
         session = lease._session
         return self._lines.get(session) if isinstance(session, NodeSession) else None
 
@@ -414,7 +284,7 @@ class AsyncNodeBackend:
         return await asyncio.to_thread(force_at, node, self._named, session, service, name)
 
     @staticmethod
-    async def _asked(session: NodeSession, lines: _Lines, word: str, *rest: str) -> dict[str, Any]:
+    async def _asked(session: NodeSession, lines: Lines, word: str, *rest: str) -> dict[str, Any]:
         """Return the answer of the node; `Unreachable` if there is none, or `RefusedByNode`."""
         id = session.protocol.next_id()
         try:
@@ -432,94 +302,31 @@ class AsyncNodeBackend:
         return found
 
 
-async def _opened(
-    named: str | None,
-    credentials: Credentials,
-    label: str,
-    left: Mapping[NodeAddress, float] | None = None,
-    within: float | None = None,
-    told: tuple[NodeAddress, ...] = (),
-) -> NodeSession:
-    """Open a session in a thread.  A cancelled task closes it, since the thread goes on."""
-    made: list[NodeSession] = []
-    is_wanted = True
-
-    def open_there() -> NodeSession:
-        made.append(opened(named, credentials, label, dict(left or {}), within, told))
-        if not is_wanted:
-            made[0].close()
-        return made[0]
-
-    try:
-        return await asyncio.to_thread(open_there)
-    except asyncio.CancelledError:
-        is_wanted = False
-        for session in made:
-            session.close()
-        raise
-
-
-async def _joined(session: NodeSession) -> _Lines:
-    """Connect the event loop to a session that is open already."""
+def _join(lines: Lines, session: NodeSession) -> None:
     loop = asyncio.get_running_loop()
-    address, credentials = session.address, session.credentials
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            if address.path:
-                _, lines = await loop.create_unix_connection(
-                    _Lines, sock=at_path(address.path, CONNECT_SECONDS)
-                )
-            else:
-                context = security(credentials) if credentials.authority else None
-                named = "" if context is not None else None  # compared with the certificate below
-                _, lines = await loop.create_connection(
-                    _Lines, address.host, address.port, ssl=context, server_hostname=named
-                )
-    except (OSError, TimeoutError) as reason:
-        session.lose_node(f"lost the connection to node {session.node}: {reason}")
-        raise Unreachable(f"{address}: {reason}") from None
-    try:
-        async with asyncio.timeout(CONNECT_SECONDS):
-            await _greet(lines, session)
-    except BaseException as reason:  # a cancellation, too
-        lines.abort()
-        if isinstance(reason, TimeoutError):
-            reason = Unreachable(f"{address} does not answer")
-        if isinstance(reason, Unreachable):
-            session.lose_node(f"lost the connection to node {session.node}: {reason}")
-        raise reason from None
     lines.unasked = session.receive_news
+    session.send_soon = lambda line: _send_soon(loop, lines, line)
     session.left = lambda: _tell_left(loop, lines, session)
     lines.ended = session.lose_node  # what was acquired on this connection moves, or has ended
-    return lines
 
 
-def _tell_left(loop: asyncio.AbstractEventLoop, lines: _Lines, session: NodeSession) -> None:
+def _send_soon(loop: asyncio.AbstractEventLoop, lines: Lines, line: bytes) -> bool:
+    """Send a line from any thread, at once from that of the loop; return whether it can be sent."""
+    if lines.is_over:
+        return False
+    if asyncio._get_running_loop() is loop:
+        lines.send(line)
+        return True
+    try:
+        loop.call_soon_threadsafe(lines.send, line)
+    except RuntimeError:  # the loop has closed
+        return False
+    return True
+
+
+def _tell_left(loop: asyncio.AbstractEventLoop, lines: Lines, session: NodeSession) -> None:
     """End the requests of a session that is left, so that other nodes are asked.  Any thread may
     call it.
     """
     with suppress(RuntimeError):  # the loop may have closed
         loop.call_soon_threadsafe(lines.end_requests, "ended", session.leaving)
-
-
-async def _greet(lines: _Lines, session: NodeSession) -> None:
-    credentials = session.credentials
-    if credentials.authority and not session.address.path:
-        certificate = lines.transport.get_extra_info("peercert") or {}
-        check_certificate(
-            session.address, certificate, f"node-{session.node}.{session.welcome['cluster']}"
-        )
-    greeting = Greeting(
-        session.address,
-        session.label,
-        session.key,
-        credentials.secret,
-        is_local=bool(session.address.path),
-    )
-    sent: bytes | None = greeting.hello
-    while sent is not None:
-        lines.send(sent)
-        line = await lines.greetings.get()
-        if lines.is_over:
-            raise Unreachable(f"{session.address}: {line[3]}")
-        sent = greeting.answer(line)

@@ -258,31 +258,34 @@ class NodeConnection:
             if not self._inside:
                 self._socket.close()
 
-    def close(self, last: bytes = b"") -> None:
-        """End the connection, from any thread, and wake threads that wait in it.
+    def close(self, last: bytes = b"") -> bool:
+        """End the connection, from any thread, and wake threads that wait in it.  Return whether
+        the last line was sent.
 
         last: a line to send before that, if it can be sent now.
         """
         with self._ending:
             if self._is_closed:
-                return
+                return False
             self._is_closed = True
-            if last:
-                self._send_last(last)
+            is_sent = bool(last) and self._send_last(last)
             if not self._inside:
                 self._socket.close()
-                return
+                return is_sent
             with suppress(OSError):
                 # Not `SSLSocket.shutdown`, which takes the TLS state from under the other thread.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            return is_sent
 
-    def _send_last(self, line: bytes) -> None:
+    def _send_last(self, line: bytes) -> bool:
+        if self._is_tls and self._inside:  # OpenSSL serves one thread at a time
+            return False
         with suppress(OSError):
             if not self._is_tls:
-                self._socket.send(line, getattr(socket, "MSG_DONTWAIT", 0))
-            elif not self._inside:  # OpenSSL serves one thread at a time
-                self._socket.settimeout(0.0)
-                self._socket.send(line)
+                return self._socket.send(line, getattr(socket, "MSG_DONTWAIT", 0)) == len(line)
+            self._socket.settimeout(0.0)
+            return self._socket.send(line) == len(line)
+        return False
 
     def abandon(self) -> None:
         """Close the descriptor in the child of a fork, where no other thread can be inside."""
@@ -374,11 +377,8 @@ def first_of(
 
     Each attempt may take its share of the time.
     """
-    patience = CONNECT_SECONDS
     cluster = cluster.resolved()
-    if within is not None:
-        count = len(cluster.nodes) + len(cluster.told)
-        patience = min(patience, max(TRY_SECONDS, within / max(1, count)))
+    patience = patience_for(cluster, within)
     reasons: list[HabemusError] = []
     for address in in_order(cluster.nodes, cluster.told, left or {}):
         try:
@@ -386,6 +386,14 @@ def first_of(
         except (RefusedByNode, Unreachable, ProtocolError) as reason:
             reasons.append(reason)
     raise no_node(cluster, reasons)
+
+
+def patience_for(cluster: ClusterAddress, within: float | None) -> float:
+    """Return how long one attempt may take if all together have so many seconds."""
+    if within is None:
+        return CONNECT_SECONDS
+    count = len(cluster.nodes) + len(cluster.told)
+    return min(CONNECT_SECONDS, max(TRY_SECONDS, within / max(1, count)))
 
 
 def no_node(cluster: ClusterAddress, reasons: Sequence[HabemusError]) -> HabemusError:

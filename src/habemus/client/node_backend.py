@@ -17,7 +17,7 @@ from habemus import boottime
 from habemus.client.address import NodeAddress, cluster_address
 from habemus.client.attempts import Attempts
 from habemus.client.backend import Backend, LockState
-from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection
+from habemus.client.connection import ANSWER_SECONDS, ConnectionClosed, NodeConnection, first_of
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     HabemusError,
@@ -35,7 +35,6 @@ from habemus.client.protocol import (
     release_line,
 )
 from habemus.client.session import NodeSession, own_label
-from habemus.runtimes.live.clients.protocol import CONNECT_SECONDS
 
 
 def opened(
@@ -48,7 +47,9 @@ def opened(
 ) -> NodeSession:
     """Open a session with a node of the named cluster; if none answers, with one of those told."""
     cluster = cluster_address(named)._replace(told=told)
-    return NodeSession(cluster, given.at(cluster), label, left, within)
+    credentials = given.at(cluster)
+    first = first_of(cluster, credentials, label, left, within)
+    return NodeSession(first, cluster, credentials, label)
 
 
 class LeftNodes:
@@ -102,7 +103,7 @@ class NodeBackend:
         """
         cluster_address(self._named)
         with suppress(Unreachable):
-            self.connected(CONNECT_SECONDS)
+            self.connected()
 
     def close(self) -> None:
         """Release all locks and close all connections."""
@@ -184,7 +185,7 @@ class NodeBackend:
         except BaseException as reason:  # an interrupt, too: closing withdraws the request
             with suppress(OSError, HabemusError):
                 connection.heard()  # an idle connection may have received which nodes there are
-            session.learn_from(connection)
+            session.learn_from(connection.welcome)
             connection.close(release_line(id))
             session.end_waiting(id)
             session.protocol.forget(id)

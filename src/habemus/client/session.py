@@ -1,11 +1,7 @@
-"""The session of a client process with a node: its connections, its leases, and the thread that
-renews them.
+"""The session of a client with a node: its connections and its leases.
 
-The *keeper* is a thread with a connection of its own.  It sends heartbeats for everything that the
-process holds or waits for, three times in the time of the shortest lease, and receives losses.  It
-is a thread and not a task of an event loop, so neither blocking code nor a busy loop delays it.  It
-starts when the first lease has been held for a while: a lock that is held for a moment costs no
-thread.
+The *keeper* of the process (`habemus.client.keeper`) sends heartbeats for everything that the
+session holds or waits for, and receives losses.
 
 `habemus.client.protocol` says what the lines mean and when a lease expires.
 """
@@ -15,24 +11,23 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from time import sleep
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 from habemus import boottime
 from habemus.client.address import ClusterAddress, NodeAddress, told_nodes
-from habemus.client.connection import ConnectionClosed, NodeConnection, first_of
+from habemus.client.connection import ConnectionClosed, NodeConnection
 from habemus.client.credentials import Credentials
 from habemus.client.errors import (
     HabemusError,
-    NodeTimeout,
     ProtocolError,
     RefusedByNode,
     Unreachable,
 )
+from habemus.client.keeper import keeper
 from habemus.client.lease import Lease
 from habemus.client.protocol import (
     CLAIM_ELSEWHERE,
@@ -58,6 +53,10 @@ from habemus.client.protocol import (
 )
 from habemus.runtimes.live.clients.protocol import GOODBYE
 
+if TYPE_CHECKING:
+    from habemus.client.heartbeats import HeartbeatConnection
+    from habemus.client.lines import Lines
+
 BEATS = 10
 """Heartbeats in the time of a lease."""
 HASTE_BEATS = 5
@@ -65,6 +64,8 @@ HASTE_BEATS = 5
 IDLE_CONNECTIONS = 32
 MovingLease: TypeAlias = tuple[Lease, int | None]
 """A lease on its way to another node, and the milliseconds that its client has asked for."""
+EXIT_SECONDS = 1.0
+"""How long all sessions together may connect to say goodbye when the process ends."""
 CLAIM_SECONDS = 0.2
 """How often to check whether leases on their way have expired or were released."""
 
@@ -79,16 +80,14 @@ class NodeSession:
 
     def __init__(
         self,
+        first: NodeConnection | Lines,
         cluster: ClusterAddress,
         credentials: Credentials,
         label: str,
-        left: Mapping[NodeAddress, float] | None = None,
-        within: float | None = None,
     ) -> None:
-        """Connect to one of the nodes; see `first_of`."""
+        """Begin with the first connection to a node."""
         self.label = label
         self.credentials = credentials
-        first = first_of(cluster, credentials, label, left, within)
         self.address: NodeAddress = first.address
         self._is_at_socket = cluster.is_one_socket
         self.welcome = first.welcome
@@ -105,23 +104,26 @@ class NodeSession:
         self.successor: Callable[[NodeSession], NodeSession] | None = None
         """Opens a session with another node, for leases that move."""
         self._carrier: NodeConnection | None = None  # of leases that came from another node
-        self._has_to_move = ""  # the reason why leases have to go to another node
-        self._has_heard = False  # something from the node, since the last heartbeat
+        self.has_to_move = ""  # the reason why leases have to go to another node
         self._is_moving = False  # what the node still lends is claimed at other nodes
-        self._unsaid: list[bytes] = []  # lines that may not have arrived: connections have ended
-        self._was_cut = False  # a connection has ended while the node was up, or may have been
-        self._silence = 0.0  # seconds for which the keeper has received nothing
-        self._idle: list[NodeConnection] = [first]
+        self.unsaid: list[bytes] = []  # lines that may not have arrived: connections have ended
+        self._repeated = (0, 0)  # when the last heartbeat was sent, and how many of them with it
+        self.was_cut = False  # a connection has ended while the node was up, or may have been
+        self._idle: list[NodeConnection] = [first] if isinstance(first, NodeConnection) else []
         # The connections on which the leases of blocking clients were granted.
         self._connections: dict[int, NodeConnection] = {}
         # Waiting requests by id, with the connection on which a thread waits, if one does.
         self._waiting: dict[int, NodeConnection | None] = {}
-        self._wanted = threading.Event()  # set while the keeper has something to renew
-        self._is_awake = False  # the same, cleared after it: requests read it without a call
-        self._hurry = threading.Event()  # set if the keeper has to begin, or to end, at once
-        self._lock = threading.Lock()
-        self._keeper: threading.Thread | None = None
-        self._keeping: NodeConnection | None = None
+        self.keeping: HeartbeatConnection | None = None
+        self.is_hurried = False  # heartbeats are needed at once
+        self.send_soon: Callable[[bytes], bool] | None = None
+        """Sends a line on the connection of an event loop, from any thread; returns whether it is
+        open.
+        """
+        self.heard_us = 0  # when the node was heard last, on any connection
+        self._is_awake = False  # the keeper looks after this session
+        self._oldest = 0  # the request or lease that was the oldest when the keeper looked last
+        self._oldest_since = 0.0
         _SESSIONS.add(self)
 
     # Connections.
@@ -158,27 +160,26 @@ class NodeSession:
                 if connection is not None and self._waiting.pop(id, None) is not None:
                     connection.close(release_line(id))
             self.left()
-            self._wanted.set()  # the keeper ends the session when nothing is left of it
+            self._wake_keeper()  # which ends the session when nothing is left of it
 
     def lose_node(self, why: str) -> None:
         """Leave a node to which a connection has ended.  Leases stay until the keeper knows whether
         the node is up: then it renews them, takes them to another node, or loses them.
         """
-        self._was_cut = True
-        if self._keeper is not None and not self.over and (self._waiting or self._held()):
+        self.was_cut = True
+        if not self.over and (self._waiting or self._held()):
             self.leave(why)
-            self._hurry.set()
+            self.hurry()
         else:
             self.close(why)
 
-    def _can_move(self) -> bool:
+    def can_move(self) -> bool:
         """Return whether there are leases, or may be soon, and other nodes to which the keeper can
         take them.
         """
         return (
             self.successor is not None
             and not self._stays_at_socket()
-            and self._keeper is not None
             and not self.over
             and (
                 bool(self._waiting)  # looked at first, as in `_keep`
@@ -188,40 +189,67 @@ class NodeSession:
 
     def close(self, why: str = CLOSED) -> None:
         """End the session and lose its leases."""
+        is_owed = not self.over and self._may_be_lent()
         self._end(why)
         for lease in self._held():
             lease._lose(why)
-        self._close_connections(GOODBYE)
-        self._hurry.set()
-        self._wanted.set()
+        if not self._close_connections(GOODBYE) and is_owed:
+            self.unsaid.append(GOODBYE)
+            self.hurry()
 
-    def say_goodbye(self) -> None:
-        """End the session because the process ends."""
-        self._end(CLOSED)
-        self._close_connections(GOODBYE)
+    def say_goodbye(self, within: float) -> None:
+        """End the session because the process ends: no other thread may run any more.
+
+        within: how long to connect, if no connection is left that can carry the goodbye.
+        """
+        if not self.over:
+            is_owed = self._may_be_lent()
+            self._end(CLOSED)
+            self.send_soon = None
+            if not self._close_connections(GOODBYE) and is_owed:
+                self.unsaid.append(GOODBYE)
+        if self.unsaid and within > 0:
+            with suppress(OSError, HabemusError):
+                made = NodeConnection(self.address, self.credentials, self.label, self.key, within)
+                made.close(b"".join(self.unsaid))
+
+    def _may_be_lent(self) -> bool:
+        """Return whether the node may lend something to this session."""
+        return self.was_cut or self._is_in_use()
+
+    def _is_in_use(self) -> bool:
+        # In this order: a request that is granted is a lease before it stops waiting.
+        return bool(self._waiting or self.protocol.leases or self.unsaid)
 
     def _end(self, why: str) -> None:
         self.over = self.over or why
         self.is_open = False
 
-    def _close_connections(self, last: bytes) -> None:
+    def _close_connections(self, last: bytes) -> bool:
+        """Close all connections after a last line; return whether that has reached one which is
+        known to be up.
+        """
+        is_sent = self.send_soon is not None and bool(last) and self.send_soon(last)
         for connection in self._used_connections():
-            connection.close(last)
-        self._close_idle(last)
+            is_sent = connection.close(last) or is_sent
+        is_sent = self._close_idle(last) or is_sent
+        return is_sent and not self.was_cut
 
-    def _used_connections(self) -> list[NodeConnection]:
-        used = [
-            self._keeping,
+    def _used_connections(self) -> list[NodeConnection | HeartbeatConnection]:
+        used: list[NodeConnection | HeartbeatConnection | None] = [
+            self.keeping,
             self._carrier,
             *list(self._waiting.values()),
             *list(self._connections.values()),
         ]
         return [connection for connection in used if connection is not None]
 
-    def _close_idle(self, last: bytes = b"") -> None:
+    def _close_idle(self, last: bytes = b"") -> bool:
+        is_sent = False
         with suppress(IndexError):
             while True:
-                self._idle.pop().close(last)
+                is_sent = self._idle.pop().close(last) or is_sent
+        return is_sent
 
     # Requests.
 
@@ -242,10 +270,6 @@ class NodeSession:
         """Send no more heartbeats for a request."""
         self._waiting.pop(id, None)
 
-    def hurry(self) -> None:
-        """Have the keeper connect at once."""
-        self._hurry.set()
-
     # Leases.
 
     def receive_answer(
@@ -256,7 +280,7 @@ class NodeSession:
         A lease that arrives after it has expired, or after its connection was closed, is lost at
         once.  `connection` is that of a blocking client, on which the lease is released later.
         """
-        now_us = boottime.nanoseconds() // 1_000
+        now_us = self.heard_us = boottime.nanoseconds() // 1_000
         state = None
         try:
             if line[0] == "granted":
@@ -294,9 +318,8 @@ class NodeSession:
         """Return whether the client was given one local socket only, and its node is a member."""
         return self._is_at_socket and not self.welcome.get("configuration")
 
-    def learn_from(self, connection: NodeConnection) -> None:
-        """Note which nodes there are, as the node has told on a connection of this session."""
-        told = connection.welcome
+    def learn_from(self, told: dict[str, Any]) -> None:
+        """Note which nodes there are, as the welcome of a connection of this session tells."""
         learn_nodes(self.welcome, told.get("configuration", 0), told["nodes"])
 
     def receive_news(self, line: list[Any]) -> None:
@@ -304,10 +327,18 @@ class NodeSession:
         if line[0] == "nodes":
             learn_nodes(self.welcome, line[2], line[3])
             return
-        for event in self.protocol.receive(line, boottime.microseconds()):
+        self.heard_us = boottime.microseconds()
+        if line[0] == "alive":
+            at, count = self._repeated
+            if line[1] == at:
+                self._repeated = (0, 0)
+                del self.unsaid[:count]
+            if self._is_moving:
+                return  # the node does not list leases any more that have left it
+        for event in self.protocol.receive(line, self.heard_us):
             if isinstance(event, NodeLeaves):
-                self._has_to_move = event.why
-                self._hurry.set()
+                self.has_to_move = event.why
+                self.hurry()
             else:
                 self._apply(event)
 
@@ -324,12 +355,8 @@ class NodeSession:
         """Send a heartbeat for a lease that may expire before the next one is due: its request has
         waited, and the lease counts from the last line that the node had received before.
         """
-        keeping = self._keeping
-        if keeping is None:
-            self._hurry.set()
-        else:
-            with suppress(OSError):  # the keeper notices it
-                keeping.say("alive", boottime.microseconds())
+        if not self._send_beside(self.heartbeat()):
+            self.hurry()
 
     def _apply(self, event: LeaseEvent) -> None:
         if isinstance(event, LeaseUnknown):
@@ -358,22 +385,25 @@ class NodeSession:
         self._tell_node(line)
 
     def _tell_node(self, line: bytes) -> None:
-        """Send a line to the node over the connection of the keeper.  If that is not open, or may
-        have ended, the keeper sends the line with its next heartbeat.
+        """Send a line to the node beside the requests.  If no connection for that is open, or it
+        may have ended, the keeper sends the line with its next heartbeat.
 
         A lease that has left the node is not released there: another client would get it by the
         same grant.
         """
         if self._is_moving:
             return
-        keeping = self._keeping
-        if (keeping is None or self._was_cut) and not self.over:
-            self._unsaid.append(line)
-            self._hurry.set()
-            self._wanted.set()
-        if keeping is not None:
-            with suppress(OSError):  # the keeper notices it
-                keeping.send(line)
+        if (not self._send_beside(line) or self.was_cut) and not self.over:
+            self.unsaid.append(line)
+            self.hurry()
+
+    def _send_beside(self, line: bytes) -> bool:
+        """Send a line on the connection for heartbeats, or that of the event loop; return whether
+        one of them is open.
+        """
+        if self.keeping is not None and self.keeping.send(line):
+            return True
+        return self.send_soon is not None and self.send_soon(line)
 
     def _held(self) -> list[Lease]:
         """Return the leases that are held here."""
@@ -404,10 +434,10 @@ class NodeSession:
             connection.send(line)
         except OSError:
             connection.close()
-            self._was_cut = True
+            self.was_cut = True
             self._tell_node(line)
         else:
-            if self._was_cut:
+            if self.was_cut:
                 self._tell_node(line)  # this connection may have ended, too
             self.put_back(connection)
 
@@ -437,10 +467,10 @@ class NodeSession:
             if self._connections.get(lease._id) is not connection:
                 return  # the lease is on its way to another node
             if self._outlives_connections(lease):
-                self._was_cut = True
+                self.was_cut = True
                 self._connections.pop(lease._id, None)
                 connection.close()
-                self._hurry.set()
+                self.hurry()
             else:
                 lease._lose(str(reason))
 
@@ -448,11 +478,11 @@ class NodeSession:
         """Return whether the node keeps a lock for this client while no connection is open."""
         if lease._state.until_us is None:  # not for long, and its end could not be known here
             return False
-        return not self.welcome.get("release_on_disconnect") or self._can_move()
+        return not self.welcome.get("release_on_disconnect") or self.can_move()
 
     # Leases that move.
 
-    def _move(self, why: str, *, is_planned: bool) -> None:
+    def move(self, why: str, *, is_planned: bool) -> None:
         """Take all leases to other nodes, until they are there, lost or expired.
 
         is_planned: the node is up, and keeps the locks for this client.
@@ -505,8 +535,14 @@ class NodeSession:
 
     def _tell_to_move(self, id: int, connection: NodeConnection | None) -> None:
         """Tell the node that a lock is taken to another one, not given up."""
+        line = encode_line("move", id)
         with suppress(OSError, HabemusError):
-            (connection or self._keeping or self._connect_keeper()).send(encode_line("move", id))
+            if (known := connection or self.keeping) is not None:
+                known.send(line)
+            else:
+                made = self.connection()
+                made.send(line)
+                self.put_back(made)
 
     def take_on(self, moving: list[MovingLease]) -> list[MovingLease]:
         """Claim leases that were granted by another node; return those to try elsewhere.
@@ -609,128 +645,78 @@ class NodeSession:
 
     def _wake_keeper(self) -> None:
         self._is_awake = True
-        self._wanted.set()
-        with self._lock:
-            if self._keeper is None:
-                self._keeper = threading.Thread(
-                    target=self._keep, name="habemus-keeper", daemon=True
-                )
-                self._keeper.start()
+        keeper().add(self)
+
+    def hurry(self) -> None:
+        """Have the keeper send heartbeats at once."""
+        self.is_hurried = True
+        keeper().add(self)
+        keeper().hurry()
+
+    def is_due(self) -> bool:
+        """Return whether heartbeats are needed: since something is held, or waits, for a beat."""
+        # In this order: a request that is granted is a lease before it stops waiting.
+        oldest = min((*list(self._waiting)[:1], *list(self.protocol.leases)[:1]), default=0)
+        now = boottime.seconds()
+        if oldest != self._oldest:
+            self._oldest, self._oldest_since = oldest, now
+        is_old = oldest > 0 and now - self._oldest_since >= self.beat
+        return is_old or self.is_hurried or bool(self.unsaid)
+
+    def has_to_renew(self) -> bool:
+        """Return whether something is held, waits or may not have arrived; end a session that was
+        left if not.
+        """
+        if self.over:
+            return bool(self.unsaid)
+        if not self._is_in_use():
+            self._is_awake = False
+            if not self._is_in_use():
+                if self.leaving:
+                    self.close(self.leaving)
+                return bool(self.unsaid)
+            self._is_awake = True  # a request came in between
+        return True
+
+    def heartbeat(self) -> bytes:
+        """Return a heartbeat, after the lines that may not have arrived."""
+        at, count = boottime.microseconds(), len(self.unsaid)
+        self._repeated = (at, count)
+        return b"".join(self.unsaid[:count]) + encode_line("alive", at)
+
+    def lose_unleased(self, why: str) -> None:
+        """Lose the locks without a lease: the node gives them up soon after a connection ended."""
+        for lease in self._held():
+            if lease._state.until_us is None:
+                lease._lose(why)
 
     @property
-    def _beat(self) -> float:
+    def beat(self) -> float:
         """Seconds between two heartbeats."""
         return self.protocol.beat_us / 1_000_000
 
-    def _keep(self) -> None:
-        self._renew_all()
-        if self._unsaid:
-            with suppress(OSError, HabemusError):
-                connection = NodeConnection(self.address, self.credentials, self.label, self.key)
-                connection.close(GOODBYE)
+    @property
+    def silence(self) -> float:
+        """Seconds without an answer after which the node is left."""
+        return self.protocol.silence_us / 1_000_000
 
-    def _renew_all(self) -> None:
-        while not self.over:
-            self._wanted.wait()
-            if self._keeping is None and not self._silence:
-                self._hurry.wait(self._beat)  # most locks are held for a shorter time
-            # In this order: a request that is granted is a lease before it stops waiting.
-            if not (self._waiting or self.protocol.leases or self._unsaid):
-                if self.leaving:
-                    self.close(self.leaving)
-                    return
-                self._wanted.clear()
-                self._is_awake = False
-                if self.protocol.leases or self._waiting or self._unsaid:
-                    self._wake_keeper()  # a request came in between
-                continue
-            began, longest = boottime.seconds(), self._beat
-            if self._keeping is None:
-                longest = self.protocol.silence_us / 1_000_000  # for the connection
-            self._has_heard = False
-            try:
-                self._beat_once()
-            except NodeTimeout:
-                pass  # the node may be slow; the leases have their own time
-            except (OSError, HabemusError):
-                self._recover()
-            if self._has_to_move and self._can_move():
-                self._move(self._has_to_move, is_planned=True)
-                return
-            self._has_to_move = ""
-            self._drop_lost()
-            # Not more than it has waited: this process may have been suspended.
-            listened = min(longest, boottime.seconds() - began)
-            self._silence = 0.0 if self._has_heard else self._silence + listened
-            if self._silence * 1_000_000 >= self.protocol.silence_us:
-                self.leave(f"node {self.node} does not answer")
-                if self._can_move():
-                    self._move(self.leaving, is_planned=False)
-
-    def _beat_once(self) -> None:
-        connection = self._keeping or self._connect_keeper()
-        unsaid, began = len(self._unsaid), boottime.microseconds()
-        connection.send(b"".join(self._unsaid[:unsaid]) + encode_line("alive", began))
-        end = boottime.seconds() + self._beat
-        while (left := end - boottime.seconds()) > 0 and not (self.over or self._has_to_move):
-            try:
-                line = connection.hear(self._patience(min(left, boottime.LONGEST_WAIT)))
-                self._has_heard = True
-                if line[:2] == ["alive", began]:
-                    del self._unsaid[:unsaid]
-                self.learn_from(connection)
-                self.receive_news(line)
-            except TimeoutError:
-                self._drop_lost()
-
-    def _connect_keeper(self) -> NodeConnection:
-        connection = self._keeping = NodeConnection(
-            self.address,
-            self.credentials,
-            self.label,
-            self.key,
-            self._patience(self.protocol.silence_us / 1_000_000),
-        )
-        if self.over:
-            connection.close()  # the thread that ended the session has not seen it
-        return connection
-
-    def _patience(self, longest: float) -> float:
+    def patience(self, longest: float) -> float:
         """Return how long to wait: at most until the next lease expires."""
         expiry_us = self.protocol.next_expiry_us()
         if expiry_us is None:
             return longest
         return max(0.001, min(longest, (expiry_us - boottime.microseconds()) / 1_000_000))
 
-    def _drop_lost(self) -> None:
+    def drop_lost(self) -> None:
+        """Lose the leases that have expired."""
         for event in self.protocol.expired(boottime.microseconds()):
             self._apply(event)
-
-    def _recover(self) -> None:
-        """Connect the keeper again; close the session if that fails."""
-        if self._keeping is not None:
-            self._keeping.close()
-            self._keeping = None
-        if self.over:
-            return
-        try:
-            self._connect_keeper()
-            self._was_cut = True
-        except NodeTimeout as reason:
-            for lease in self._held():
-                if lease._state.until_us is None:  # the node gives it up soon
-                    lease._lose(str(reason))
-        except (OSError, HabemusError) as reason:
-            why = f"lost the connection to node {self.node}: {reason}"
-            if self._can_move():
-                self._move(why, is_planned=False)
-            else:
-                self.close(why)
 
     def abandon(self) -> None:
         """Give up connections and leases in the child of a fork: they belong to the parent."""
         self.over = "it belongs to the process that forked"
         self.is_open = False
+        self.unsaid.clear()
         for lease in self._held():
             lease._end()
         for connection in [*self._used_connections(), *self._idle]:
@@ -761,9 +747,9 @@ def _abandon_all() -> None:
 
 
 def _say_goodbye() -> None:
+    end = boottime.seconds() + EXIT_SECONDS
     for session in list(_SESSIONS):
-        if not session.over:
-            session.say_goodbye()
+        session.say_goodbye(end - boottime.seconds())
 
 
 atexit.register(_say_goodbye)

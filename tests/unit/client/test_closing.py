@@ -14,7 +14,7 @@ from tests.backends import async_nodes_of
 from tests.unit.client.conftest import PATIENCE, FakeNode, grants
 
 import habemus
-from habemus.client import async_node_backend
+from habemus.client import lines
 from habemus.client.asynchronous import AsyncCluster
 
 Connect = Callable[[], habemus.Cluster]
@@ -39,8 +39,8 @@ def to_hanging_node(
 
 async def socket_after_a_lock(cluster: AsyncCluster) -> socket.socket:
     async with cluster.lock("x", PATIENCE):
-        (lines,) = async_nodes_of(cluster)._lines.values()
-        found: socket.socket = lines.transport.get_extra_info("socket")
+        (made,) = async_nodes_of(cluster)._lines.values()
+        found: socket.socket = made.transport.get_extra_info("socket")
         assert found.fileno() != -1
     return found
 
@@ -48,7 +48,7 @@ async def socket_after_a_lock(cluster: AsyncCluster) -> socket.socket:
 def test_a_node_that_hangs_does_not_keep_the_socket_open(
     to_hanging_node: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(async_node_backend, "CLOSING_SECONDS", 0.01)
+    monkeypatch.setattr(lines, "CLOSING_SECONDS", 0.01)
 
     async def run() -> None:
         async with to_hanging_node() as cluster:
@@ -63,7 +63,7 @@ def test_a_node_that_hangs_does_not_keep_the_socket_open(
 def test_a_cancellation_closes_the_socket_at_once(
     to_hanging_node: Connect, monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
-    monkeypatch.setattr(async_node_backend, "CLOSING_SECONDS", 2 * PATIENCE)
+    monkeypatch.setattr(lines, "CLOSING_SECONDS", 2 * PATIENCE)
 
     async def run() -> socket.socket:
         cluster = await to_hanging_node().__aenter__()

@@ -101,19 +101,6 @@ def test_a_holder_that_looks_at_its_lock_keeps_the_descriptor(
     cluster.close()
 
 
-def test_the_keeper_keeps_its_descriptor(
-    session: NodeSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connection = session._connect_keeper()
-    descriptor = connection.fileno()
-    inside = Inside(connection, connection.hear, monkeypatch)
-    session.close()
-    assert is_open(descriptor)
-    inside.leave()
-    assert isinstance(inside.raised, ConnectionClosed)
-    assert connection.fileno() == -1
-
-
 def test_a_connection_that_nobody_uses_is_closed_at_once(session: NodeSession) -> None:
     (connection,) = session._idle
     session.close()

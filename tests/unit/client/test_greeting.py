@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends import async_nodes_of, nodes_of
+from tests.backends import nodes_of
 from tests.unit.client.conftest import PATIENCE, WELCOME, FakeNode, grants, line
 
 import habemus
-from habemus.client.asynchronous import AsyncCluster
 from habemus.client.credentials import Credentials
+from habemus.client.heartbeats import Heartbeats
 
 SECRET = b"a secret of the cluster"
 UNPROVED = "does not prove that it knows the cluster's secret"
@@ -38,20 +38,13 @@ def test_a_stolen_certificate_does_not_stand_for_the_secret(
         ).acquire()
 
 
-def test_the_connection_of_the_event_loop_asks_for_the_proof_too(fake_node: Start) -> None:
+def test_the_connection_for_heartbeats_asks_for_the_proof_too(fake_node: Start) -> None:
     """Also where the first connection of the session went to a node that has proved it."""
-
-    async def run() -> None:
-        cluster = AsyncCluster(node.place, Credentials(SECRET))
-        async_nodes_of(cluster)._session = session
-        with pytest.raises(habemus.RefusedByNode, match=UNPROVED):
-            await cluster.lock("x", PATIENCE).acquire()
-        await cluster.close()
-
-    node = fake_node(grants)
-    session = nodes_of(habemus.connect(node.place)).connected()
+    session = nodes_of(habemus.connect(fake_node(grants).place)).connected()
     session.credentials = Credentials(SECRET)
-    asyncio.run(run())
+    with pytest.raises(habemus.RefusedByNode, match=UNPROVED):
+        asyncio.run(Heartbeats()._connect(session))
+    session.close()
 
 
 def test_the_asynchronous_client_refuses_it(fake_node: Start) -> None:

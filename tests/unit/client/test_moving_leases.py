@@ -12,7 +12,7 @@ import pytest
 from tests.unit.client.conftest import PATIENCE, FakeNode, line
 
 from habemus.client.address import cluster_address
-from habemus.client.connection import NodeConnection
+from habemus.client.connection import NodeConnection, first_of
 from habemus.client.credentials import Credentials
 from habemus.client.errors import Unreachable
 from habemus.client.lease import Lease
@@ -101,7 +101,7 @@ class Client:
             return connection.ask(sent, id, PATIENCE)
 
     def move(self) -> None:
-        self.here._move("node 1 is shutting down", is_planned=True)
+        self.here.move("node 1 is shutting down", is_planned=True)
 
     def close(self) -> None:
         for session in (self.here, *self.there):
@@ -111,7 +111,8 @@ class Client:
 def _session(at: MovingNode, other: MovingNode) -> NodeSession:
     cluster = cluster_address(f"{at.place},{other.place}")
     (last,) = cluster_address(other.place).nodes
-    return NodeSession(cluster, Credentials(), "client", {last: 1.0})
+    first = first_of(cluster, Credentials(), "client", {last: 1.0})
+    return NodeSession(first, cluster, Credentials(), "client")
 
 
 def held(answer: Lease | RequestRefused) -> Lease:
@@ -236,14 +237,12 @@ def test_the_id_of_a_lease_that_has_moved_is_not_used_at_its_former_node(client:
 
 
 def test_a_lease_with_little_time_left_is_renewed_at_once(
-    client: Client, first: MovingNode, monkeypatch: pytest.MonkeyPatch
+    client: Client, first: MovingNode
 ) -> None:
     """Its request has waited; the next heartbeat would come too late."""
-    monkeypatch.setattr(client.here, "_wake_keeper", lambda: None)  # which would send one
     client.here.protocol.beat_us = LEASE_MS * 1_000 // 10
-    client.here._keeping = client.here.connection()
     client.acquire("x")
-    assert not first.was_told("alive")
+    assert not client.here.is_hurried
     first.left_ms = LEASE_MS // 3
     client.acquire("y")
     first.wait_until_told("alive")
@@ -258,3 +257,13 @@ def test_a_lease_leaves_a_node_that_was_removed_and_names_one_other_node(
     second.wait_until_told("claim", 1, "locks", "x")
     first.wait_until_told("move", 1)
     assert lease.held
+
+
+def test_a_heartbeat_that_is_answered_after_the_leases_have_left_loses_none(
+    client: Client,
+) -> None:
+    lease = client.acquire("x")
+    later = lease._state.since_us + 1
+    client.meanwhile = lambda: client.here.receive_news(["alive", later, []])
+    client.move()
+    assert (lease.held, lease._session) == (True, client.there[0])
