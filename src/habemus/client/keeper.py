@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 LONGEST_LOOK = 0.5
 """Seconds between two looks at the sessions that have something to renew, at most."""
 SHORTEST_LOOK = 0.01
+IMPORT_SECONDS = 5.0
+"""How long a fork waits for the keeper to import its event loop, at most."""
 
 
 class Keeper:
@@ -32,6 +35,7 @@ class Keeper:
         self._is_asleep = False  # the thread waits until a session is added
         self._called = threading.Event()  # wakes the thread before it has an event loop
         self._starting = threading.Lock()
+        self._importing = threading.RLock()
         self._thread: threading.Thread | None = None
 
     def add(self, session: NodeSession) -> None:
@@ -78,9 +82,19 @@ class Keeper:
         while not self.due():
             self._called.wait(self.pause())
             self._called.clear()
-        from habemus.client.heartbeats import send_heartbeats
+        with self._importing:
+            from habemus.client.heartbeats import send_heartbeats
 
         send_heartbeats(self)
+
+    def begin_fork(self) -> None:
+        """Import nothing until the fork is over: the child could never import the same modules."""
+        self._importing.acquire(timeout=IMPORT_SECONDS)
+
+    def end_fork(self) -> None:
+        """Go on in the parent."""
+        with suppress(RuntimeError):  # the import took too long
+            self._importing.release()
 
 
 _KEEPERS = [Keeper()]
@@ -93,4 +107,8 @@ def keeper() -> Keeper:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _KEEPERS.append(Keeper()))
+    os.register_at_fork(
+        before=lambda: keeper().begin_fork(),
+        after_in_parent=lambda: keeper().end_fork(),
+        after_in_child=lambda: _KEEPERS.append(Keeper()),
+    )

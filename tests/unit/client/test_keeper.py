@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -99,3 +101,36 @@ def test_a_child_of_fork_renews_its_own_leases(fake_node: Callable[..., FakeNode
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     renew()  # the child has left the keeper of its parent alone
+
+
+FORKS_EARLY = """
+import os, sys, time
+import habemus
+
+def renew(name):
+    session = habemus.connect(sys.argv[1]).lock(name).acquire()._session
+    session.hurry()
+    return session
+
+assert "asyncio" not in sys.modules
+renew("x")
+while "asyncio" not in sys.modules:
+    time.sleep(0.0001)
+child = os.fork()
+if child == 0:
+    session = renew("y")
+    end = time.monotonic() + float(sys.argv[2])
+    while session.keeping is None and time.monotonic() < end:
+        time.sleep(0.01)
+    os._exit(session.keeping is None)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork(2)")
+def test_a_child_renews_its_leases_if_the_keeper_was_about_to_begin_at_the_fork(
+    fake_node: Callable[..., FakeNode],
+) -> None:
+    place = fake_node(BeatenNode().answer).place
+    command = [sys.executable, "-c", FORKS_EARLY, place, str(PATIENCE / 2)]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 0
