@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 LONGEST_LOOK = 0.5
 """Seconds between two looks at the sessions that have something to renew, at most."""
 SHORTEST_LOOK = 0.01
-IMPORT_SECONDS = 5.0
-"""How long a fork waits for the keeper to import its event loop, at most."""
+IMPORT_SECONDS = 60.0
+"""How long a fork waits for the keeper to import its event loop, at most: a tenth of a second is
+usual, and on a busy machine with a cold cache more than five have been seen.
+"""
 
 
 class Keeper:
