@@ -9,6 +9,7 @@ a lock that is held for a moment costs none.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 LONGEST_LOOK = 0.5
 """Seconds between two looks at the sessions that have something to renew, at most."""
 SHORTEST_LOOK = 0.01
-IMPORT_SECONDS = 60.0
-"""How long a fork waits for the keeper to import its event loop, at most: a tenth of a second is
-usual, and on a busy machine with a cold cache more than five have been seen.
+IMPORT_SECONDS = 5.0
+"""How long a fork waits for the keeper to import its event loop, at most."""
+REGISTERED_BEFORE = (logging,)
+"""Modules whose hooks at a fork are registered before ours, and so take their locks after it: the
+import of the event loop needs the lock of `logging`.
 """
 
 
