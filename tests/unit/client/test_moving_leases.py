@@ -135,7 +135,7 @@ def test_a_lease_moves(client: Client, first: MovingNode, second: MovingNode) ->
     lease = client.acquire("x")
     client.move()
     assert (lease.held, lease._session) == (True, client.there[0])
-    assert first.was_told("move", 1)
+    first.wait_until_told("move", 1)
     assert not second.was_told("release")
 
 
@@ -165,8 +165,8 @@ def test_a_grant_that_arrives_while_others_move_moves_too(
     client.meanwhile = lambda: found.append(held(client.here.receive_answer(answer)))
     client.move()
     assert (found[0].held, found[0]._session) == (True, client.there[1])
-    assert first.was_told("move", 2)
-    assert second.was_told("claim", 1, "locks", "y")
+    first.wait_until_told("move", 2)
+    second.wait_until_told("claim", 1, "locks", "y")
 
 
 def test_a_grant_after_all_have_moved_is_void(client: Client) -> None:
