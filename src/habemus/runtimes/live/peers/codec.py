@@ -192,7 +192,8 @@ PREFIX: Final = slice(1, 3)
 
 def message_prefix(service: int) -> bytes:
     """Return the `PREFIX` of messages of a service."""
-    return _ENCODER.encode(MessageFrame(service, "", 0, 0, 0, "", [], 0))[PREFIX]
+    encoded = _ENCODER.encode(MessageFrame(service, "", 0, 0, 0, "", [], 0))
+    return encoded[PREFIX.start : PREFIX.stop]
 
 
 def frame_of(body: bytes, terms: TermBound = OF_NEW_NODE) -> Frame | Refused:
