@@ -100,7 +100,8 @@ class PeerConnection(asyncio.Protocol):
         urgent = self._network.urgent if self._handshake.peer is not None else ()
         for body in bodies:
             self._backlog += len(body)
-            (self._urgent if body[PREFIX] in urgent else self._bodies).append(body)
+            is_urgent = body[PREFIX.start : PREFIX.stop] in urgent
+            (self._urgent if is_urgent else self._bodies).append(body)
 
     def _take_few(self) -> None:
         """Handle the frames at once, without the cost of time slices."""
